@@ -1,0 +1,58 @@
+// Keys and values of one layer of one sequence, in the layout that the attention kernel reads.
+//
+// The layout is the kernel's business (see the constants below); everybody else reads and writes rows. A row
+// number here is a place in memory and nothing more: positions, orders and segments are kept by the caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "locant/attention/aligned.hpp"
+
+namespace locant {
+
+class KeyValueStore {
+ public:
+  // Keys of kPanel consecutive rows lie together, transposed: panel[head_dim][kPanel], so that a score tile
+  // needs no shuffles at any vector width up to 16 lanes. Unused lanes of the last panel are 0. Values lie row
+  // after row: [row][value_dim].
+  static constexpr std::size_t kPanel = 16;
+
+  KeyValueStore(std::int32_t kv_heads, std::int32_t head_dim, std::int32_t value_dim);
+
+  std::size_t rows() const noexcept { return rows_; }
+  std::size_t capacity() const noexcept { return capacity_; }
+  std::size_t bytes() const noexcept;
+
+  // Makes room for `rows` rows in all, keeping what is there. Error kOutOfMemory with the bytes asked for,
+  // nothing changed. Never shrinks.
+  void reserve(std::size_t rows);
+  // Sets the number of rows within the capacity. New rows are 0 until written; rows cut off are cleared.
+  void resize(std::size_t rows) noexcept;
+
+  // k: [count, kv_heads, head_dim], v: [count, kv_heads, value_dim], into rows first .. first+count-1 < rows().
+  void write(std::size_t first, std::size_t count, const float* k, const float* v) noexcept;
+  void write_key(std::int32_t kv_head, std::size_t row, const float* key) noexcept;
+  void read_key(std::int32_t kv_head, std::size_t row, float* key) const noexcept;
+  void read_value(std::int32_t kv_head, std::size_t row, float* value) const noexcept;
+  // Copies row `from` over row `to`, all heads.
+  void copy_row(std::size_t from, std::size_t to) noexcept;
+  // Takes over the rows of another store of the same widths; error kOutOfMemory, nothing changed.
+  void assign(const KeyValueStore& other);
+
+  // For kernels: panels of one head, [ceil(capacity / kPanel)][head_dim][kPanel], and its values.
+  const float* key_panels(std::int32_t kv_head) const noexcept;
+  const float* values(std::int32_t kv_head) const noexcept;
+  // Whether any value of rows [first, last) of a head may be NaN or infinite; never false when one is. A
+  // hidden row has weight 0, and 0 x NaN must not reach the mixture.
+  bool may_be_non_finite(std::int32_t kv_head, std::size_t first, std::size_t last) const noexcept;
+
+ private:
+  std::int32_t kv_heads_, head_dim_, value_dim_;
+  std::size_t rows_ = 0, capacity_ = 0;
+  AlignedFloats keys_, values_;             // [kv_heads][capacity / kPanel][head_dim][kPanel], [kv_heads][capacity][value_dim]
+  AlignedBytes non_finite_;                 // [kv_heads][capacity / kPanel]
+};
+
+}  // namespace locant

@@ -1,0 +1,78 @@
+#include "locant/error.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace locant {
+
+const char* to_string(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::kShape: return "shape";
+    case ErrorCode::kArgument: return "argument";
+    case ErrorCode::kPositionRange: return "position-range";
+    case ErrorCode::kTableEnd: return "table-end";
+    case ErrorCode::kOrder: return "order";
+    case ErrorCode::kCacheFull: return "cache-full";
+    case ErrorCode::kCacheState: return "cache-state";
+    case ErrorCode::kPlanMismatch: return "plan-mismatch";
+    case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kFormat: return "format";
+    case ErrorCode::kOutOfMemory: return "out-of-memory";
+  }
+  return "unknown";
+}
+
+Error::Error(ErrorCode code, std::string message, double value, double limit)
+    : code_(code), message_(std::move(message)), value_(value), limit_(limit) {}
+
+namespace detail {
+std::string text(double value) {
+  char buffer[32];
+  const int length = std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return std::string(buffer, static_cast<std::size_t>(length));
+}
+}  // namespace detail
+
+std::size_t checked_product(std::string_view call, std::string_view what,
+                            std::initializer_list<std::int64_t> factors) {
+  std::size_t product = 1;
+  for (const std::int64_t factor : factors) {
+    if (factor < 0) {
+      throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " has a negative factor ", factor),
+                  static_cast<double>(factor), 0);
+    }
+    if (__builtin_mul_overflow(product, static_cast<std::size_t>(factor), &product) ||
+        static_cast<std::int64_t>(static_cast<std::size_t>(factor)) != factor) {
+      throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " would pass the largest size, ", SIZE_MAX));
+    }
+  }
+  return product;
+}
+
+void require_size(std::string_view call, std::string_view what, std::size_t held, std::size_t expected,
+                  std::string_view shape) {
+  if (held == expected) return;
+  throw Error(ErrorCode::kShape,
+              sentence(call, ": ", what, " hold ", held, " values, expected ", shape, " = ", expected),
+              static_cast<double>(held), static_cast<double>(expected));
+}
+
+void require_finite(std::string_view call, std::string_view what, double value) {
+  if (std::isfinite(value)) return;
+  throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected a finite number"), value);
+}
+
+void require_positive(std::string_view call, std::string_view what, double value) {
+  require_finite(call, what, value);
+  if (value > 0) return;
+  throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected a number above 0"), value, 0);
+}
+
+void require_range(std::string_view call, std::string_view what, std::int64_t value, std::int64_t low,
+                   std::int64_t high) {
+  if (value >= low && value <= high) return;
+  throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected ", low, " to ", high),
+              static_cast<double>(value), static_cast<double>(value < low ? low : high));
+}
+
+}  // namespace locant
