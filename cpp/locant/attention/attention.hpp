@@ -51,12 +51,6 @@ struct AttentionConfig {
   std::optional<Temperature> temperature;
 };
 
-// What one call adds to the mask of the configuration.
-struct CallMask {
-  std::span<const std::int32_t> prefix;   // as Mask::prefix
-  std::span<const std::uint8_t> visible;  // as Mask::visible
-};
-
 // One (head, query token) whose weights are asked for.
 struct WeightRequest {
   std::int32_t head = 0;

@@ -14,6 +14,33 @@ void require_mask(std::string_view call, const Mask& mask) {
   for (const std::int32_t prefix : mask.prefix) require_range(call, "a prefix", prefix, 0, kMaxPosition);
 }
 
+Mask merged_mask(std::string_view call, const Mask& mask, const CallMask& added, std::int32_t rows) {
+  Mask merged = mask;
+  if (!added.prefix.empty()) merged.prefix.assign(added.prefix.begin(), added.prefix.end());
+  if (!added.visible.empty()) merged.visible.assign(added.visible.begin(), added.visible.end());
+  require_mask(call, merged);
+  if (merged.prefix.size() > 1) {
+    require_size(call, "prefixes", merged.prefix.size(), static_cast<std::size_t>(rows), "one for each row");
+  }
+  return merged;
+}
+
+std::vector<std::span<const std::uint8_t>> split_visible(std::string_view call, std::span<const std::uint8_t> visible,
+                                                         std::span<const std::size_t> queries,
+                                                         std::span<const std::size_t> keys) {
+  std::vector<std::span<const std::uint8_t>> parts(queries.size());
+  if (visible.empty()) return parts;
+  std::size_t total = 0;
+  for (std::size_t r = 0; r < queries.size(); ++r) total += queries[r] * keys[r];
+  require_size(call, "the mask's rows", visible.size(), total, "the sum over rows of queries x keys");
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < queries.size(); ++r) {
+    parts[r] = visible.subspan(at, queries[r] * keys[r]);
+    at += queries[r] * keys[r];
+  }
+  return parts;
+}
+
 TokenView view_of(const Positions& positions, std::int32_t row) {
   const std::size_t first = positions.row_begin(row), count = positions.row_length(row);
   return {positions.order().subspan(first, count), positions.segment().subspan(first, count),

@@ -54,6 +54,22 @@ struct Mask {
 // kArgument unless window.size >= 1 (or >= 0 before-current), sinks >= 0, chunk >= 1, prefixes >= 0.
 void require_mask(std::string_view call, const Mask& mask);
 
+// What one call adds to the mask of its configuration: a prefix and an explicit mask, as in Mask, of this
+// batch. Empty ones leave the configuration's in force.
+struct CallMask {
+  std::span<const std::int32_t> prefix;
+  std::span<const std::uint8_t> visible;
+};
+
+// The mask in force for one call over `rows` rows. kShape where a prefix is neither one number nor one a row.
+Mask merged_mask(std::string_view call, const Mask& mask, const CallMask& added, std::int32_t rows);
+
+// Cuts an explicit mask into the parts of its rows, queries[r] x keys[r] values each; empty parts where the mask
+// is empty. kShape where it holds another number of values.
+std::vector<std::span<const std::uint8_t>> split_visible(std::string_view call, std::span<const std::uint8_t> visible,
+                                                         std::span<const std::size_t> queries,
+                                                         std::span<const std::size_t> keys);
+
 // What a mask reads of one side of one row. The spans must outlive the Visibility made of them.
 struct TokenView {
   std::span<const std::int32_t> order, segment;
