@@ -1,0 +1,183 @@
+"""Second formulas over the committed files: written differently from the generators, numpy alone.
+
+Each check reads a file as a test would and recomputes what it can by another route (complex numbers instead of
+paired multiplications, a loop instead of a gather, ...). Prints one line a file.
+"""
+
+import json
+import math
+
+import numpy as np
+
+import common
+
+
+def load(name):
+    return json.loads((common.VECTORS / name).read_text())
+
+
+def get(case, group, key):
+    return common.untensor(case[group][key])
+
+
+class Mismatch(Exception):
+    pass
+
+
+def near(got, want, tolerance, what):
+    got, want = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
+    if got.shape != want.shape:
+        raise Mismatch(f"{what}: shape {got.shape} against {want.shape}")
+    distance = np.max(np.abs(got - want)) if got.size else 0.0
+    if not distance <= tolerance:
+        raise Mismatch(f"{what}: differs by {distance:.3g}, allowed {tolerance:.3g}")
+
+
+# --- rotation: multiply complex numbers ----------------------------------------------------------------------------
+
+def turn(x, positions, inv_freq, pairing, factor=1.0, start=0):
+    x = np.asarray(x, dtype=np.float64)
+    out = x.copy()
+    half = len(inv_freq)
+    part = x[..., start:start + 2 * half]
+    z = part[..., :half] + 1j * part[..., half:] if pairing == "half-split" else part[..., 0::2] + 1j * part[..., 1::2]
+    # Reduce in exact integer steps: position * f / 2 pi loses its fraction at far positions otherwise.
+    phase = np.array([[math.fmod(float(p) * f, 2 * math.pi) for f in inv_freq] for p in positions])
+    z = z * (factor * np.exp(1j * phase))[:, None, :]
+    if pairing == "half-split":
+        out[..., start:start + half], out[..., start + half:start + 2 * half] = z.real, z.imag
+    else:
+        out[..., start:start + 2 * half:2], out[..., start + 1:start + 2 * half:2] = z.real, z.imag
+    return out
+
+
+def plain_frequencies(base, dim):
+    return np.exp(-np.log(base) * np.arange(0, dim, 2) / dim)
+
+
+def check_rotation(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        positions = get(case, "inputs", "positions")
+        inv_freq = plain_frequencies(p["base"], p["rotary_dim"])
+        # A double's angle is off by about position * 2^-52.
+        tolerance = 1e-12 + 4e-15 * positions.max()
+        for name in ("q", "k"):
+            got = turn(get(case, "inputs", name), positions, inv_freq, p["pairing"], p["attention_factor"],
+                       p["rotary_start"])
+            near(got, get(case, "exact", name), tolerance, f"{case['name']}: {name} against exact")
+            near(get(case, "expected", name), get(case, "exact", name), case["source_error"] * 1.000001,
+                 f"{case['name']}: stated source error")
+
+
+def check_mla(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        positions = get(case, "inputs", "positions")
+        inv_freq = plain_frequencies(p["base"], p["rope_dim"])
+        q = turn(get(case, "inputs", "q"), positions, inv_freq, "interleaved", start=p["nope_dim"])
+        k_rope = turn(get(case, "inputs", "k_rope"), positions, inv_freq, "interleaved")
+        k = np.concatenate([get(case, "inputs", "k_nope"), np.repeat(k_rope, p["heads"], 1)], -1)
+        near(np.einsum("qhd,khd->hqk", q, k), get(case, "exact", "scores"), 1e-10, case["name"])
+
+
+def check_xpos(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        d = p["rotary_dim"]
+        positions = get(case, "inputs", "positions")
+        q, k = get(case, "inputs", "q").astype(float), get(case, "inputs", "k").astype(float)
+        zq, zk = q[:, 0, 0::2] + 1j * q[:, 0, 1::2], k[:, 0, 0::2] + 1j * k[:, 0, 1::2]
+        zeta = (np.arange(0, d, 2) + 0.4 * d) / (1.4 * d)
+        f = plain_frequencies(p["base"], d)
+        scores = np.zeros((1, len(positions), len(positions)))
+        for m in positions:
+            for n in positions:  # only m - n matters: no centre appears
+                scores[0, m, n] = np.sum((zq[m] * np.conj(zk[n]) * np.exp(1j * f * (m - n))).real
+                                         * zeta ** ((m - n) / p["scale_base"]))
+        near(scores, get(case, "exact", "scores"), 1e-10, case["name"])
+
+
+# --- rules: everything from wavelengths ----------------------------------------------------------------------------
+
+def check_yarn(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        d, s, length = p["rotary_dim"], p["resolved_factor"], p["original_max_position_embeddings"]
+        plain = plain_frequencies(p["base"], d)
+        ends = []
+        for turns in (p.get("beta_fast") or 32, p.get("beta_slow") or 1):
+            # the (real-valued) pair index whose wavelength fits `turns` times into the original length
+            ends.append(math.log(length / (2 * math.pi * turns), p["base"]) * d / 2)
+        if p.get("truncate", True):
+            ends = [math.floor(ends[0]), math.ceil(ends[1])]
+        low, high = max(ends[0], 0), min(ends[1], d - 1)
+        high = high + 0.001 if low == high else high
+        out = []
+        for i, f in enumerate(plain):
+            share = (i - low) / (high - low)
+            share = 0.0 if share < 0 else 1.0 if share > 1 else share
+            out.append(f * (1 + share * (1 / s - 1)))
+        near(np.array(out) / plain, get(case, "exact", "inv_freq") / plain, 1e-10, case["name"])
+
+
+def check_llama3(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        plain = plain_frequencies(p["base"], p["rotary_dim"])
+        turns = p["original_max_position_embeddings"] * plain / (2 * np.pi)
+        low, high = p["low_freq_factor"], p["high_freq_factor"]
+        if low == high:
+            keep = (turns > low).astype(float)
+        else:
+            keep = np.clip((turns - low) / (high - low), 0, 1)
+        near((keep + (1 - keep) / p["factor"]), get(case, "exact", "inv_freq") / plain, 1e-10, case["name"])
+
+
+def check_frequencies(document):
+    """Every other rule is a plain ladder over some base, divided by something."""
+    for case in document["cases"]:
+        p = case["parameters"]
+        base = p.get("scaled_base", p["base"])
+        if "rotated_pairs" in p:
+            want = plain_frequencies(base, p["head_dim"]) / p["factor"]
+            want[p["rotated_pairs"]:] = 0
+        else:
+            want = plain_frequencies(base, p["rotary_dim"])
+            if "short_factor" in p:
+                longer = (p["length"] or 0) > p["original_max_position_embeddings"]
+                want = want / np.array(p["long_factor" if longer else "short_factor"])
+            elif "factor" in p and "scaled_base" not in p:
+                want = want / p["factor"]
+        near(get(case, "exact", "inv_freq"), want, 1e-13, case["name"])
+
+
+CHECKS = {
+    "rotary_half_split.json": check_rotation,
+    "rotary_interleaved.json": check_rotation,
+    "rotary_partial.json": check_rotation,
+    "rotary_mla.json": check_mla,
+    "rotary_xpos.json": check_xpos,
+    "rules_default.json": check_frequencies,
+    "rules_linear.json": check_frequencies,
+    "rules_ntk_static.json": check_frequencies,
+    "rules_dynamic_ntk.json": check_frequencies,
+    "rules_longrope.json": check_frequencies,
+    "rules_proportional.json": check_frequencies,
+    "rules_yarn.json": check_yarn,
+    "rules_llama3.json": check_llama3,
+}
+
+
+def run(only=()):
+    failed = 0
+    for name, check in CHECKS.items():
+        if only and not any(part in name for part in only):
+            continue
+        try:
+            check(load(name))
+            print(f"verified  {name}")
+        except Mismatch as problem:
+            print(f"WRONG  {name}: {problem}")
+            failed += 1
+    return failed
