@@ -1,0 +1,159 @@
+// Runs the tests, suite by suite, and closes with how many passed and failed.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildPackage, buildPage, cmakeBuild } from './build.mjs';
+import { main, mustRun, output, readOptions, Refusal, root, run, which } from './lib/command.mjs';
+import { ensureNodeModules, newestNode } from './lib/npm.mjs';
+import { ensurePackages } from './lib/packages.mjs';
+import { findToolchain } from './lib/toolchain.mjs';
+
+const help = `
+Usage: npm test [-- SUITE... ] [-- --full] [-- --list]
+
+Installs what is missing, builds what has changed, runs the suites (all, or those named) and closes with
+"N passed, N failed". The exit code is 0 only when every suite ran at least one test and none failed.
+  --full   also what takes too long for every change (npm run test:full)
+  --list   name the suites and what they test
+`;
+
+const has = (path) => existsSync(join(root, path));
+
+/** Each suite: what it tests, what it prepares, and the runs that count. A suite whose files are not there is not listed. */
+const suites = {
+  native: {
+    about: 'the C++ tests under the address and undefined-behaviour sanitizers',
+    isThere: () => has('tests/cpp'),
+    async run(count) {
+      const out = await cmakeBuild('sanitized', { target: 'locant_tests', quiet: true });
+      await count('g++, sanitizers', doctest([join(out, 'locant_tests')]));
+    },
+  },
+  wasm: {
+    about: 'the same C++ tests as WebAssembly under Node',
+    isThere: () => has('tests/cpp'),
+    async run(count, { full }) {
+      const newest = await newestNode();
+      const program = async (variant) => join(await cmakeBuild(variant, { target: 'locant_tests', quiet: true }), 'locant_tests.cjs');
+      await count(`simd, Node ${process.versions.node}`, doctest([process.execPath, await program('simd')]));
+      // Relaxed SIMD validates from Node 22.
+      const relaxedNode = Number(process.versions.node.split('.')[0]) >= 22 ? process.execPath : newest;
+      if (relaxedNode) await count(`relaxed, Node ${versionOf(relaxedNode)}`, doctest([relaxedNode, await program('relaxed')]));
+      if (full) await count(`scalar, Node ${process.versions.node}`, doctest([process.execPath, await program('scalar')]));
+    },
+  },
+  consumer: {
+    about: 'a C++ program that finds the installed library with find_package',
+    isThere: () => has('tests/consumer/run.mjs'),
+    run: (count) => count('cmake', closingLine([process.execPath, join(root, 'tests/consumer/run.mjs')])),
+  },
+  package: {
+    about: 'the npm package: in this Node, without code generation from strings, and in the newest Node',
+    isThere: () => testFiles('tests/package').length > 0,
+    async run(count) {
+      await buildPackage({ quiet: true });
+      const files = testFiles('tests/package');
+      await count(`Node ${process.versions.node}`, nodeTest([process.execPath], files));
+      await count('no code generation from strings', nodeTest([process.execPath, '--disallow-code-generation-from-strings'], files));
+      const newest = await newestNode();
+      if (newest && versionOf(newest) !== process.versions.node) await count(`Node ${versionOf(newest)}`, nodeTest([newest], files));
+    },
+  },
+  gate: {
+    about: 'the packed package as a user installs it: examples, bundlers, types, contents, sizes',
+    isThere: () => has('build-scripts/package-gate.mjs'),
+    async run(count) {
+      await ensurePackages('chromium');
+      await buildPackage({ quiet: true });
+      await count('package gate', closingLine([process.execPath, join(root, 'build-scripts/package-gate.mjs')]));
+    },
+  },
+  page: {
+    about: "the page in Debian's Chromium",
+    isThere: () => testFiles('tests/page').length > 0,
+    async run(count) {
+      await ensurePackages('chromium');
+      await buildPage({ quiet: true });
+      await count(output([which('chromium'), '--version']) ?? 'Chromium', nodeTest([process.execPath], testFiles('tests/page')));
+    },
+  },
+};
+
+const versionOf = (node) => output([node, '-p', 'process.versions.node']);
+
+const testFiles = (folder) =>
+  has(folder) ? readdirSync(join(root, folder), { recursive: true }).filter((name) => /\.test\.m?[jt]s$/.test(name)).sort().map((name) => join(folder, name)) : [];
+
+// How each kind of run is started, and where its output says what it counted. The last match is the one that closes it.
+const doctest = (argv) => ({
+  argv: [...argv, '--no-colors=true'],
+  counts: [/test cases: +\d+ \| +(\d+) passed/g, /test cases: .*?\| +(\d+) failed/g, /test cases: .*?\| +(\d+) skipped/g],
+});
+const nodeTest = (node, files) => ({
+  argv: [...node, '--test', '--test-reporter=spec', ...files],
+  counts: [/^ℹ pass (\d+)/gm, /^ℹ fail (\d+)/gm, /^ℹ skipped (\d+)/gm, /^ℹ cancelled (\d+)/gm],
+});
+const closingLine = (argv) => ({ argv, counts: [/^(\d+) passed, \d+ failed/gm, /^\d+ passed, (\d+) failed/gm] });
+
+/** Runs one program of tests and reads its counts; one that dies, counts nothing or contradicts itself has failed. */
+async function runTests({ argv, counts }) {
+  const { code, signal, text } = await run(argv);
+  const [passed, failed, skipped = 0, cancelled = 0] = counts.map((pattern) => Number([...text.matchAll(pattern)].at(-1)?.[1] ?? 0));
+  const result = { passed, failed: failed + cancelled, skipped };
+  if (code !== 0 && result.failed === 0) {
+    console.log(`ended with ${signal ?? `exit code ${code}`} and counted no failure: taken as one`);
+    result.failed = 1;
+  }
+  if (passed + result.failed === 0) {
+    console.log('ran no test: taken as a failure');
+    result.failed = 1;
+  }
+  return result;
+}
+
+const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(0)} s`;
+
+async function runSuite(name, options) {
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  const lines = [];
+  const started = Date.now();
+  const count = async (label, tests) => {
+    console.log(`\n== ${name}: ${label}`);
+    const since = Date.now();
+    const result = await runTests(tests);
+    for (const key of Object.keys(total)) total[key] += result[key];
+    lines.push(`    ${label}: ${result.passed} passed, ${result.failed} failed${result.skipped ? `, ${result.skipped} skipped` : ''} (${seconds(since)})`);
+  };
+  try {
+    await suites[name].run(count, options);
+  } catch (error) {
+    console.error(error instanceof Refusal ? error.message : error);
+    total.failed += 1;
+    lines.push(`    could not be run: ${error.message.split('\n')[0]}`);
+  }
+  return { name, ...total, text: [`${name}: ${total.passed} passed, ${total.failed} failed (${seconds(started)}, builds included)`, ...lines].join('\n') };
+}
+
+main(async () => {
+  const { values, positionals } = readOptions('test', help, { full: { type: 'boolean' }, list: { type: 'boolean' } }, true);
+  const there = Object.keys(suites).filter((name) => suites[name].isThere());
+  const unknown = positionals.find((name) => !there.includes(name));
+  if (unknown) throw new Refusal(`test: there is no suite "${unknown}"; there are ${there.join(', ')}.`);
+  if (values.list) {
+    for (const name of there) console.log(`${name.padEnd(10)}${suites[name].about}`);
+    return 0;
+  }
+  const started = Date.now();
+  await ensureNodeModules();
+  console.log(`npm packages are there (${seconds(started)})`);
+  const since = Date.now();
+  const { version, why } = await findToolchain();
+  console.log(`Emscripten ${version}: ${why} (${seconds(since)})`);
+
+  const results = [];
+  for (const name of positionals.length > 0 ? positionals : there) results.push(await runSuite(name, values));
+
+  console.log(`\n${results.map(({ text }) => text).join('\n')}\nall of it took ${seconds(started)}`);
+  const sum = (key) => results.reduce((total, result) => total + result[key], 0);
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed`);
+  return sum('failed') === 0 ? 0 : 1;
+});
