@@ -1,0 +1,658 @@
+// The public types of locant, written by hand: they are the package's reference. The facade (src/) is compiled against
+// them, and a test proves that the two agree.
+//
+// Conventions, everywhere:
+//   tensors     Float32Array, row-major, token after token: q is [tokens, heads, headDim]
+//   positions   integers 0 .. 2147483647, handed over as `Positions`; never implied by an array's index
+//   direction   displacement = key position - query position
+//   ownership   arrays you pass are copied in; results are copies of your own, or the `out` that you passed.
+//               Nothing here is a view of WebAssembly memory
+//   errors      every fault is a LocantError with a `code`, a sentence that names call, value and limit, and those two
+//               numbers; the object and the library stay as they were before the call
+/// <reference lib="esnext.disposable" />
+
+// ---- Loading ---------------------------------------------------------------------------------------------------------
+
+/**
+ * Which WebAssembly kernel computes.
+ * - `relaxed`: relaxed SIMD with fused multiply-add, the fastest. Chromium, Firefox, Node 22 and newer.
+ * - `deterministic`: SIMD128 alone; the same bits on every engine and machine.
+ */
+export type Kernel = 'relaxed' | 'deterministic';
+
+/** What the loaded module is and how it was built. */
+export interface BuildInfo {
+  /** Version of the library, e.g. "0.1.0". */
+  readonly version: string;
+  readonly kernel: Kernel;
+  /** The instruction set in words, e.g. "WebAssembly SIMD128 + relaxed fused multiply-add". */
+  readonly simd: string;
+  /** Compiler and Emscripten versions. */
+  readonly compiler: string;
+  /** Version of Eigen in the module; what it vectorises itself is said here too. */
+  readonly eigen: string;
+  /** WebAssembly memory in bytes, now. */
+  readonly memory: number;
+}
+
+/** An object that owns WebAssembly memory. Dispose it when done; a finalizer does it late if you forget. */
+export interface Owned {
+  /** Frees the memory. Any later call on the object throws DisposedError; disposing again does nothing. */
+  dispose(): void;
+  [Symbol.dispose](): void;
+  readonly disposed: boolean;
+}
+
+/** The library: everything is synchronous once it is loaded. */
+export interface Locant {
+  readonly kernel: Kernel;
+  buildInfo(): BuildInfo;
+  /** How many owning objects are alive (made and not disposed): for leak tests. */
+  liveObjects(): number;
+
+  /** Makes Positions: what stands where. */
+  readonly positions: PositionBuilders;
+
+  // Door 1: added to the input.
+  sinusoidal(options: SinusoidalOptions): Sinusoidal;
+  learnedTable(options: LearnedTableOptions): LearnedTable;
+
+  // Door 2: rotating queries and keys.
+  /** Resolves a scaling rule and its parameters to a plan: plain data. */
+  rotaryPlan(rule: RotaryRule): RotaryPlan;
+  /** What a plan says of itself. */
+  describePlan(plan: RotaryPlan): MethodDescription;
+  rotation(plan: RotaryPlan, options: RotationOptions): Rotation;
+
+  // Door 3: added to the score.
+  alibi(options: AlibiOptions): ScoreTerm;
+  t5Bias(options: T5BiasOptions): ScoreTerm;
+  displacementBias(options: DisplacementBiasOptions): ScoreTerm;
+  shaw(options: ShawOptions): ShawTerms;
+
+  attention(options: AttentionOptions): Attention;
+  cache(options: CacheOptions): Cache;
+}
+
+// ---- Errors ----------------------------------------------------------------------------------------------------------
+
+export type ErrorCode =
+  /** An array holds another number of values than the shapes say. */
+  | 'shape'
+  /** A scalar parameter, choice, type or combination that the call does not take. */
+  | 'argument'
+  /** A position, order or segment outside 0 .. 2147483647, or outside a method's range. */
+  | 'position-range'
+  /** A position past the last row of a learned table. */
+  | 'table-end'
+  /** Tokens that do not continue what a cache already holds. */
+  | 'order'
+  /** A cache of fixed capacity has no row left. */
+  | 'cache-full'
+  /** A cache or step that cannot do this now. */
+  | 'cache-state'
+  /** Keys rotated under one plan would meet queries rotated under another. */
+  | 'plan-mismatch'
+  /** The method is defined, but not for this. */
+  | 'unsupported'
+  /** Bytes that are not what their format requires. */
+  | 'format'
+  /** Memory could not be had; everything is as it was before the call. */
+  | 'out-of-memory'
+  /** A call on an object after dispose(). */
+  | 'disposed'
+  /** The WebAssembly module could not be had, compiled or started. */
+  | 'load';
+
+/** Any fault. `value` broke `limit`, where the fault is about numbers. */
+export class LocantError extends Error {
+  readonly code: ErrorCode;
+  readonly value: number | undefined;
+  readonly limit: number | undefined;
+  constructor(code: ErrorCode, message: string, value?: number, limit?: number, options?: { cause?: unknown });
+}
+export class ShapeError extends LocantError {}
+export class ArgumentError extends LocantError {}
+export class PositionRangeError extends LocantError {}
+export class TableEndError extends LocantError {}
+export class OrderError extends LocantError {}
+/** Codes 'cache-full' and 'cache-state'. */
+export class CacheError extends LocantError {}
+export class PlanMismatchError extends LocantError {}
+export class UnsupportedError extends LocantError {}
+export class FormatError extends LocantError {}
+export class OutOfMemoryError extends LocantError {}
+export class DisposedError extends LocantError {}
+export class LoadError extends LocantError {}
+
+// ---- Positions -------------------------------------------------------------------------------------------------------
+
+/** Integers: positions, lengths, counts. Anything that is not an int32 is an ArgumentError or PositionRangeError. */
+export type Integers = Int32Array | readonly number[];
+/** Zero or one each: masks. */
+export type Flags = Uint8Array | readonly (boolean | number)[];
+
+/**
+ * What stands where, for every token of a batch: plain arrays, nothing to dispose.
+ *
+ * Tokens lie row after row (a row is one sequence of the batch); rows may differ in length. Positions say where a token
+ * stands and are what methods read; orders say what comes before what inside a segment and are what masks read. Padding
+ * has position 0, order -1, segment -1, and neither receives nor influences anything.
+ */
+export interface Positions {
+  readonly rows: number;
+  readonly axes: number;
+  readonly tokens: number;
+  /** [rows] Tokens of each row, padding included. */
+  readonly rowLengths: Int32Array;
+  /** [axes][tokens] */
+  readonly position: readonly Int32Array[];
+  /** [tokens] */
+  readonly order: Int32Array;
+  /** [tokens] The document that the token belongs to; attention never crosses segments. */
+  readonly segment: Int32Array;
+  /** [tokens] 1 for a token, 0 for padding. */
+  readonly valid: Uint8Array;
+
+  /** Row r alone, as a batch of one row. */
+  row(r: number): Positions;
+  /** Tokens first .. first+count-1 of every row: a chunk of a prefill. ArgumentError where a row is shorter. */
+  slice(first: number, count: number): Positions;
+  /**
+   * counts[r] further tokens for row r: they continue the row's last segment at its largest position + 1 and its largest
+   * order + 1. PositionRangeError where that would pass 2147483647.
+   */
+  next(counts: Integers): Positions;
+}
+
+/** The arrays of `positions.from`; a Positions fits, so one that came through postMessage becomes whole again. */
+export interface PositionArrays {
+  /** [rows]; their sum is the number of tokens. */
+  readonly rowLengths: Integers;
+  /** [axes][tokens] */
+  readonly position: readonly Integers[];
+  /** [tokens]; left out: arrival order within the segment. */
+  readonly order?: Integers;
+  /** [tokens]; left out: all 0. */
+  readonly segment?: Integers;
+  /** [tokens]; left out: all valid. */
+  readonly valid?: Flags;
+}
+
+export interface PositionBuilders {
+  /** One row of `count` tokens at offset, offset+1, ...; it continues a sequence of `offset` tokens. */
+  range(count: number, options?: { readonly offset?: number }): Positions;
+  /** One row per length, row r at offsets[r], offsets[r]+1, ... (left out: all 0). */
+  ragged(lengths: Integers, options?: { readonly offsets?: Integers }): Positions;
+  /** Rows of `columns` tokens of which lengths[r] are valid and stand at offsets[r], ...; the rest is padding. */
+  padded(
+    lengths: Integers,
+    options: { readonly columns: number; readonly side: 'left' | 'right'; readonly offsets?: Integers },
+  ): Positions;
+  /** mask: [rows, columns], 1 = valid, padding anywhere. Valid tokens of a row count on from offsets[r]. */
+  fromPaddingMask(
+    mask: Flags,
+    options: { readonly rows: number; readonly columns: number; readonly offsets?: Integers },
+  ): Positions;
+  /**
+   * One row that holds documents one after another. Orders start again at 0 in each; positions do (`restart`) or run
+   * through the row (`running`).
+   */
+  packed(lengths: Integers, options: { readonly positions: 'restart' | 'running' }): Positions;
+  /** Everything given by the caller. */
+  from(arrays: PositionArrays): Positions;
+}
+
+// ---- What a method says of itself ------------------------------------------------------------------------------------
+
+export interface MethodParameter {
+  readonly name: string;
+  /** Numbers with enough digits to be read back. */
+  readonly value: string;
+}
+
+export interface MethodDescription {
+  readonly name: string;
+  /** Through which door position enters. */
+  readonly door: 'input' | 'rotation' | 'score';
+  readonly reference: 'absolute' | 'relative';
+  readonly parameters: readonly MethodParameter[];
+  /** The frequency formula or the table's shape, in the paper's symbols. */
+  readonly formula: string;
+  /** Paper and equation, or the code whose convention this is. */
+  readonly source: string;
+  /** What index 0 is. */
+  readonly origin: string;
+  readonly direction: string;
+  /** What happens past the table, clip, bucket or trained length. */
+  readonly pastEnd: string;
+}
+
+/** Where a result goes: an array of your own of exactly the right length, which is then also what is returned. */
+export interface Out {
+  readonly out?: Float32Array;
+}
+
+// ---- Door 1: added to the input ---------------------------------------------------------------------------------------
+
+export interface SinusoidalOptions {
+  /** Values per token, 1 or more. */
+  readonly width: number;
+  /**
+   * - `interleaved` (default): sin and cos of pair i at 2i and 2i+1, the paper's.
+   * - `concatenated`: all sines, then all cosines (Marian, Transformer-XL).
+   * - `concatenated-half-minus-one`: the same with exponents i/(n-1) (tensor2tensor, M2M100, Whisper).
+   * - `mlx`: MLX's scaled form.
+   */
+  readonly layout?: 'interleaved' | 'concatenated' | 'concatenated-half-minus-one' | 'mlx';
+  /** Default 10000. */
+  readonly base?: number;
+}
+
+/** Encodings of one position alone, the same for every token that stands there. */
+export interface InputEncoding extends Owned {
+  /** Values per token. */
+  readonly width: number;
+  /** The encodings: [tokens, width]. Padding gets zeros. */
+  encode(positions: Positions, options?: Out): Float32Array;
+  /** x + encoding; x is [tokens, width] and may be `out` too. Padding is left as it is. */
+  add(x: Float32Array, positions: Positions, options?: Out): Float32Array;
+  describe(): MethodDescription;
+}
+
+export interface Sinusoidal extends InputEncoding {
+  /** Builds the table of positions 0 .. count-1, so that later calls read it. Other positions are computed when met. */
+  prepare(count: number): void;
+}
+
+export interface LearnedTableOptions {
+  /** [rows, width] */
+  readonly table: Float32Array;
+  readonly rows: number;
+  readonly width: number;
+  /** Row = position + offset: 2 for OPT and BART, padding index + 1 for RoBERTa. Default 0. */
+  readonly offset?: number;
+  /** What a position past the last row means. Default `error`. */
+  readonly pastEnd?: 'error' | 'truncate' | 'clamp' | 'interpolate';
+}
+
+export interface LearnedTable extends InputEncoding {
+  readonly rows: number;
+}
+
+// ---- Door 2: rotation -------------------------------------------------------------------------------------------------
+
+/** Which two coordinates make pair i of a rotated slice of width w: 2i and 2i+1, or i and i + w/2. */
+export type Pairing = 'interleaved' | 'half-split';
+
+export interface RotaryShape {
+  readonly headDim: number;
+  /** theta. Default 10000. */
+  readonly base?: number;
+  /** Default `half-split` (Hugging Face's LLaMA, GPT-NeoX); `interleaved` is the paper's and GPT-J's. */
+  readonly pairing?: Pairing;
+  /** How many coordinates are rotated, an even number. Default headDim. */
+  readonly rotatedWidth?: number;
+  /** First rotated coordinate. Default 0. */
+  readonly start?: number;
+}
+
+/**
+ * A scaling rule with its parameters. `originalMaximum` is the length the model was trained for, `configuredMaximum` the
+ * one it is configured for, `length` the number of tokens that the plan is for.
+ */
+export type RotaryRule =
+  | (RotaryShape & { readonly rule: 'default' })
+  | (RotaryShape & { readonly rule: 'linear'; readonly factor: number })
+  | (RotaryShape & { readonly rule: 'ntk'; readonly factor: number })
+  | (RotaryShape & {
+      readonly rule: 'dynamic-ntk';
+      readonly factor: number;
+      readonly configuredMaximum: number;
+      readonly length: number;
+    })
+  | (RotaryShape & {
+      readonly rule: 'yarn';
+      readonly factor: number;
+      readonly originalMaximum: number;
+      readonly betaFast?: number;
+      readonly betaSlow?: number;
+      readonly truncate?: boolean;
+      readonly mscale?: number;
+      readonly mscaleAllDim?: number;
+      readonly attentionFactor?: number;
+    })
+  | (RotaryShape & {
+      readonly rule: 'longrope';
+      readonly shortFactors: readonly number[] | Float64Array;
+      readonly longFactors: readonly number[] | Float64Array;
+      readonly originalMaximum: number;
+      readonly length: number;
+      readonly factor?: number;
+      readonly configuredMaximum?: number;
+      readonly attentionFactor?: number;
+    })
+  | (RotaryShape & {
+      readonly rule: 'llama3';
+      readonly factor: number;
+      readonly lowFrequencyFactor: number;
+      readonly highFrequencyFactor: number;
+      readonly originalMaximum: number;
+    })
+  | (Omit<RotaryShape, 'base'> & {
+      readonly rule: 'custom';
+      /** One per pair, radians per position. */
+      readonly inverseFrequencies: readonly number[] | Float64Array;
+      readonly attentionFactor?: number;
+    });
+
+/** Everything that a rotation needs to know, as plain data; safe to keep, compare, send and change by copying. */
+export interface RotaryPlan {
+  /** One per pair, radians per position. */
+  readonly inverseFrequencies: Float64Array;
+  readonly pairing: Pairing;
+  /** First rotated coordinate of a head. */
+  readonly start: number;
+  /** Multiplies cos and sin, so a score between rotated query and key carries its square. */
+  readonly attentionFactor: number;
+  /** A factor for the softmax scale alone (DeepSeek's mscale squared). */
+  readonly softmaxScaleFactor: number;
+  /** Which axis of the position turns each pair; null: axis 0 turns all. */
+  readonly axisOfPair: Uint8Array | null;
+  /** Added to the position before it is multiplied. */
+  readonly positionOffset: number;
+  readonly xpos: { readonly gamma: number; readonly scaleBase: number; readonly center: number } | null;
+  // Where the plan came from; not read by a rotation.
+  readonly rule: string;
+  readonly base: number | null;
+  readonly parameters: readonly MethodParameter[];
+  readonly length: number | null;
+}
+
+export interface RotationOptions {
+  readonly headDim: number;
+}
+
+export interface RotateOptions extends Out {
+  /** Heads per token in x. */
+  readonly heads: number;
+  /** Queries and keys are turned alike except under xPos. */
+  readonly role: 'query' | 'key';
+}
+
+export interface Rotation extends Owned {
+  readonly plan: RotaryPlan;
+  readonly headDim: number;
+  /** Turns x, [tokens, heads, headDim]; `out` may be x itself. Values outside the rotated slice are copied. */
+  apply(x: Float32Array, positions: Positions, options: RotateOptions): Float32Array;
+  /** The turn undone, attention factor and xPos scale divided out again. */
+  applyInverse(x: Float32Array, positions: Positions, options: RotateOptions): Float32Array;
+  /** Builds the table of positions 0 .. count-1. Other positions are computed when met, to the same bits. */
+  prepare(count: number): void;
+  describe(): MethodDescription;
+}
+
+// ---- Door 3: added to the score ---------------------------------------------------------------------------------------
+
+/** What a method adds to the scores. An attention made with it keeps it alive: it may be disposed at once. */
+export interface ScoreTerm extends Owned {
+  describe(): MethodDescription;
+  /**
+   * The term alone, [heads, query tokens, key tokens], for batches of one row. `heads` is the number of query heads.
+   * UnsupportedError for terms that read contents.
+   */
+  bias(options: {
+    readonly heads: number;
+    readonly positions: Positions;
+    readonly queryPositions?: Positions;
+  }): Float32Array;
+}
+
+/** What a method adds to the mixture of values. */
+export interface ValueTerm extends Owned {
+  describe(): MethodDescription;
+}
+
+export interface AlibiOptions {
+  readonly heads: number;
+  /** `causal` (default): slope * displacement; `symmetric`: -slope * |displacement|. */
+  readonly form?: 'causal' | 'symmetric';
+}
+
+export interface T5BiasOptions {
+  readonly heads: number;
+  /** [buckets, heads], as T5's relative_attention_bias.weight. */
+  readonly table: Float32Array;
+  /** Default 32. */
+  readonly buckets?: number;
+  /** Default 128. */
+  readonly maxDistance?: number;
+  /** `bidirectional` (encoder) or `causal` (decoder). */
+  readonly direction: 'bidirectional' | 'causal';
+}
+
+export interface DisplacementBiasOptions {
+  readonly heads: number;
+  /** The displacement of the table's first column. */
+  readonly first: number;
+  /** [heads, columns]: column c is displacement first + c. Displacements beyond take the nearest column. */
+  readonly table: Float32Array;
+}
+
+export interface ShawOptions {
+  /** Displacements are clipped to -clip .. clip; tables have 2 * clip + 1 rows. */
+  readonly clip: number;
+  readonly headDim: number;
+  /** [2 * clip + 1, headDim]: added to keys. */
+  readonly keyTable: Float32Array;
+  readonly valueDim?: number;
+  /** [2 * clip + 1, valueDim]: added to values; left out: keys only. */
+  readonly valueTable?: Float32Array;
+}
+
+export interface ShawTerms {
+  readonly term: ScoreTerm;
+  readonly valueTerm: ValueTerm | null;
+}
+
+// ---- Attention --------------------------------------------------------------------------------------------------------
+
+export interface MaskOptions {
+  /** Default `causal`: a query sees keys of its own order and before. */
+  readonly direction?: 'causal' | 'bidirectional';
+  readonly window?: {
+    readonly size: number;
+    /**
+     * `counts-current` (default): `size` tokens with the query itself (Hugging Face, llama.cpp, MLX).
+     * `before-current`: `size` tokens before the query (FlashAttention's left bound, ONNX).
+     */
+    readonly convention?: 'counts-current' | 'before-current';
+    /** Keys of an order below this stay visible. Default 0. */
+    readonly sinks?: number;
+  } | null;
+  /** Queries see keys of their own chunk of this many orders. */
+  readonly chunk?: number | null;
+}
+
+export interface AttentionOptions {
+  readonly heads: number;
+  /** Default heads; must divide heads. */
+  readonly kvHeads?: number;
+  readonly headDim: number;
+  /** Default headDim. */
+  readonly valueDim?: number;
+  readonly mask?: MaskOptions;
+  /** null (default): queries and keys are not rotated. */
+  readonly rotation?: RotaryPlan | null;
+  readonly terms?: readonly ScoreTerm[];
+  readonly valueTerm?: ValueTerm | null;
+  /** Default 1/sqrt(headDim), times the plan's softmaxScaleFactor. */
+  readonly scale?: number;
+  /** Scores become softCap * tanh(score / softCap). */
+  readonly softCap?: number;
+  /** [heads] A logit per head that takes its share of the softmax and gives nothing. */
+  readonly sinkLogits?: Float32Array;
+  /** Scores are multiplied by 1 + slope * ln(1 + floor((position of the query + shift) / period)). */
+  readonly temperature?: { readonly slope: number; readonly period: number; readonly shift: number };
+}
+
+/** What one call adds to the mask. */
+export interface CallMask {
+  /** [rows], or one number for all rows: tokens of an order below this see each other both ways (prefix-LM). */
+  readonly prefix?: Integers;
+  /**
+   * 1 = may see: row after row [queries of the row, keys of the row]; the keys of a cached row are its stored rows with
+   * the new ones last.
+   */
+  readonly visible?: Flags;
+}
+
+/** One call without a cache. */
+export interface AttendOptions extends Out {
+  /** [tokens, heads, headDim]; tokens of queryPositions if given. */
+  readonly q: Float32Array;
+  /** [tokens, kvHeads, headDim] */
+  readonly k: Float32Array;
+  /** [tokens, kvHeads, valueDim] */
+  readonly v: Float32Array;
+  readonly positions: Positions;
+  /** Queries of their own; as many rows as positions. */
+  readonly queryPositions?: Positions;
+  readonly mask?: CallMask;
+}
+
+/** One layer of a cache step: q, k, v are those of the step's tokens. */
+export interface CachedAttendOptions extends Out {
+  readonly q: Float32Array;
+  readonly k: Float32Array;
+  readonly v: Float32Array;
+  readonly cache: Cache;
+  readonly step: CacheStep;
+  /** Default 0. */
+  readonly layer?: number;
+  readonly mask?: CallMask;
+}
+
+export interface ExplainOptions {
+  readonly q: Float32Array;
+  readonly k: Float32Array;
+  readonly positions: Positions;
+  readonly queryPositions?: Positions;
+  /** Pairs of a query head and a query token (its index in the batch). */
+  readonly requests: readonly { readonly head: number; readonly query: number }[];
+  readonly mask?: CallMask;
+}
+
+/** One query's scores against every key of its row, taken apart; hidden keys have weight 0 and score -Infinity. */
+export interface ScoreParts {
+  /** Scaled dot products without rotation. */
+  readonly content: Float32Array;
+  /** score - content: what rotation, terms and cap made of it. */
+  readonly position: Float32Array;
+  /** Before the softmax. */
+  readonly score: Float32Array;
+  /** After it. */
+  readonly weight: Float32Array;
+}
+
+export interface Attention extends Owned {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly valueDim: number;
+  /** The mixtures: [tokens, heads, valueDim]. A query that may see nothing gives zeros. */
+  attend(options: AttendOptions | CachedAttendOptions): Float32Array;
+  /** Weights and scores of chosen queries, by the plain definition; for looking, not for speed. */
+  explain(options: ExplainOptions): ScoreParts[];
+}
+
+// ---- Cache ------------------------------------------------------------------------------------------------------------
+
+export interface CacheOptions {
+  readonly kvHeads: number;
+  readonly headDim: number;
+  /** Default headDim. */
+  readonly valueDim?: number;
+  /** Default 1. */
+  readonly layers?: number;
+  /** Default 1. */
+  readonly sequences?: number;
+  /** Rows per sequence: a limit, or a first reservation that grows. Default { initial: 0 }. */
+  readonly capacity?: { readonly fixed: number } | { readonly initial: number };
+  /** `rotated` (default): keys are kept turned; their plan is then the cache's. `unrotated`: turned at every use. */
+  readonly keys?: 'rotated' | 'unrotated';
+  /** What begin() makes of a token whose position lies before the last one of its segment. Default `refuse`. */
+  readonly backward?: 'refuse' | 'allow';
+}
+
+/** The tokens of one step. Valid until the next begin() or change of its cache. */
+export interface CacheStep {
+  readonly positions: Positions;
+  /** The sequence of each row of positions. */
+  readonly sequences: readonly number[];
+}
+
+/** Whether positions were also added to the input, and so are baked into keys and values. */
+export type PositionsIn = 'rotation-or-score' | 'input';
+
+/**
+ * Keys and values, and the position that each was given.
+ *
+ *     const step = cache.begin(cache.next([3]));
+ *     for (const layer of layers) attention.attend({ q, k, v, cache, step, layer });
+ */
+export interface Cache extends Owned {
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly valueDim: number;
+  readonly layers: number;
+  readonly sequences: number;
+  /** Rows held by a sequence (default 0). */
+  rows(sequence?: number): number;
+  /** Rows that a sequence can hold without growing. */
+  capacity(sequence?: number): number;
+  bytes(): number;
+  /** What stands in the rows of a sequence, as a batch of one row. */
+  positions(sequence?: number): Positions;
+  /** The tokens that come next: counts[i] for sequences[i] (left out: all in order), at their true positions. */
+  next(counts: Integers, options?: { readonly sequences?: Integers }): Positions;
+  /**
+   * Opens a step: gives the valid tokens rows. Row r belongs to sequences[r] (left out: sequence r). Faults, each leaving
+   * the cache as it was: 'cache-full'; 'order'; 'cache-state' where the step before was not written by every layer.
+   */
+  begin(positions: Positions, options?: { readonly sequences?: Integers }): CacheStep;
+  /** Takes the rows of the open step back. */
+  cancel(step: CacheStep): void;
+  /** Keeps the first `rows` rows. */
+  truncate(rows: number, options?: { readonly sequence?: number }): void;
+  /** Removes rows by index, ascending. What stays keeps position and order. */
+  evict(rows: Integers, options?: { readonly sequence?: number }): void;
+  /** Keeps the first `sinks` and the last `window` rows. */
+  keepWindow(options: { readonly sinks: number; readonly window: number; readonly sequence?: number }): void;
+  clear(sequence?: number): void;
+  /** Copies a sequence over another. */
+  fork(from: number, to: number): void;
+  /** Adds `delta` to the positions of rows first .. last-1 and turns their keys with them. */
+  shift(options: {
+    readonly first: number;
+    readonly last: number;
+    readonly delta: number;
+    readonly sequence?: number;
+    readonly positionsIn?: PositionsIn;
+  }): void;
+  /** Positions of rows first .. last-1 become floor(position / divisor). Orders stay. */
+  divide(options: {
+    readonly first: number;
+    readonly last: number;
+    readonly divisor: number;
+    readonly sequence?: number;
+    readonly positionsIn?: PositionsIn;
+  }): void;
+  /** Key and value of one row, as stored. */
+  read(options: {
+    readonly row: number;
+    readonly sequence?: number;
+    readonly layer?: number;
+    readonly kvHead?: number;
+  }): { readonly key: Float32Array; readonly value: Float32Array };
+}
