@@ -72,6 +72,17 @@ export interface Locant {
 
   attention(options: AttentionOptions): Attention;
   cache(options: CacheOptions): Cache;
+
+  /**
+   * `count` numbers in [-1, 1) for examples and tests: value i is a function of (seed, stream, i) alone, the same bits on
+   * every machine. seed: 0 .. 2147483647; stream: a name, such as that of the tensor.
+   */
+  random(options: { readonly seed: number; readonly stream: string; readonly count: number }): Float32Array;
+  /**
+   * The largest |a[i] - b[i]|, in double, and the first index where it is met (-1 for empty arrays). NaN against anything
+   * is NaN, and infinity against the same infinity is 0. ShapeError where the lengths differ.
+   */
+  difference(a: Float32Array, b: Float32Array): { readonly largest: number; readonly index: number };
 }
 
 // ---- Errors ----------------------------------------------------------------------------------------------------------
