@@ -43,8 +43,8 @@ const suites = {
   },
   consumer: {
     about: 'a C++ program that finds the installed library with find_package',
-    isThere: () => has('tests/consumer/run.mjs'),
-    run: (count) => count('cmake', closingLine([process.execPath, join(root, 'tests/consumer/run.mjs')])),
+    isThere: () => testFiles('tests/consumer').length > 0,
+    run: (count) => count('CMake package', nodeTest([process.execPath], testFiles('tests/consumer'))),
   },
   package: {
     about: 'the npm package: in this Node, without code generation from strings, and in the newest Node',
