@@ -16,7 +16,8 @@
 // what was visible when they were computed, so this is not the recomputed text.
 //
 // Rows and tokens: row i of a sequence is the i-th token kept, in arrival order. A position is never read off
-// a row number or a count.
+// a row number or a count. Evicted rows leave holes in memory that are closed when their room is needed, so
+// that a window which drops one row a step does not move the whole cache each time.
 #pragma once
 
 #include <cstddef>
@@ -55,15 +56,15 @@ class CacheStep {
 
  private:
   friend class Cache;
-  friend class Attention;
   Positions positions_;
   std::vector<std::int32_t> sequences_;   // sequence of each row of positions_
-  std::vector<std::size_t> first_row_;    // where its new rows begin
   std::uint64_t serial_ = 0;
 };
 
 class Cache {
  public:
+  struct State;  // cache_state.hpp
+
   // kArgument for sizes out of range; kOutOfMemory with the bytes asked for.
   explicit Cache(CacheConfig config);
   ~Cache();
@@ -118,7 +119,6 @@ class Cache {
 
  private:
   friend class Attention;
-  struct State;
   std::unique_ptr<State> state_;
 };
 
