@@ -15,7 +15,7 @@ import sys
 
 import common
 
-MODULES = ["rotary", "rules"]
+MODULES = ["rotary", "rules", "axes", "layers"]
 
 
 def registry(names):

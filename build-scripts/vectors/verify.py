@@ -152,6 +152,99 @@ def check_frequencies(document):
         near(get(case, "exact", "inv_freq"), want, 1e-13, case["name"])
 
 
+# --- several axes ----------------------------------------------------------------------------------------------------
+
+def check_axes(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        positions = get(case, "inputs", "positions").astype(float)
+        axis = np.array(p.get("axis_of_pair"))
+        if "sections" in p:
+            ladder = plain_frequencies(p["base"], p["rotary_dim"])
+        else:
+            ladder = plain_frequencies(p["base"], p["ladder_dim"])[p["ladder_index_of_pair"]]
+        phase = positions[axis].T * ladder  # [tokens, pairs]
+        for name in ("q", "k"):
+            x = get(case, "inputs", name).astype(float)
+            half = x.shape[-1] // 2
+            if p["pairing"] == "half-split":
+                z = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * phase)[:, None]
+                got = np.concatenate([z.real, z.imag], -1)
+            else:
+                z = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * phase)[:, None]
+                got = np.stack([z.real, z.imag], -1).reshape(x.shape)
+            near(got, get(case, "exact", name), 1e-10, f"{case['name']}: {name}")
+
+
+def check_pixel(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        ladder = np.linspace(1, p["max_freq"] / 2, p["features_per_axis"] // 2) * np.pi
+        rows, columns = get(case, "inputs", "coordinates")
+        near(rows, np.repeat(np.linspace(-1, 1, p["height"]), p["width"]), 1e-15, "rows")
+        phase = np.concatenate([np.outer(rows, ladder), np.outer(columns, ladder)], 1)
+        near(phase, get(case, "exact", "angles"), 1e-9, case["name"])
+
+
+def check_mrope_positions(document):
+    """Walks the row token by token instead of group by group."""
+    for case in document["cases"]:
+        p = case["parameters"]
+        merge = p["spatial_merge_size"]
+        late = "4.x" in p["builder"]
+        kinds, mask = get(case, "inputs", "token_types"), get(case, "inputs", "attention_mask")
+        images, videos = get(case, "inputs", "image_grid_thw").tolist(), get(case, "inputs", "video_grid_thw").tolist()
+        if "Qwen3" in p["builder"]:
+            videos = [[1, h, w] for t, h, w in videos for _ in range(t)]
+        want, deltas = get(case, "expected", "positions"), get(case, "expected", "deltas")
+        has_vision = bool(images or videos)
+        for row in range(kinds.shape[0]):
+            current, inside, real, largest = 0, None, 0, -1
+            for column in range(kinds.shape[1]):
+                if not mask[row, column]:
+                    near(want[:, row, column], [1 if late else 0] * 3, 0, f"{case['name']}: padding")
+                    continue
+                real += 1
+                kind = kinds[row, column]
+                if kind == 0:
+                    got = [current] * 3
+                    current += 1
+                    inside = None
+                else:
+                    if inside is None or inside[0] == 0:
+                        t, h, w = (images if kind == 1 else videos).pop(0)
+                        h, w = h // merge, w // merge
+                        inside = [t * h * w, 0, t, h, w, current]
+                    left, n, t, h, w, start = inside
+                    step = p["tokens_per_second"] * p["second_per_grid"] if "tokens_per_second" in p and kind == 2 else 1
+                    got = [start + int(n // (h * w) * step), start + n // w % h, start + n % w]
+                    inside[0], inside[1] = left - 1, n + 1
+                    if inside[0] == 0:
+                        current = start + (max(t, h, w) if late else max(h, w))
+                largest = max(largest, *got)
+                near(want[:, row, column], got, 0, f"{case['name']}: token {column}")
+            length = kinds.shape[1] if late else real
+            near(deltas[row, 0], largest + 1 - length, 0, f"{case['name']}: delta")
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+def check_temperature(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        steps = (get(case, "inputs", "positions").astype(np.int64) + p["position_offset"]) // p["floor_scale"]
+        near(1 + p["attn_scale"] * np.log(1.0 + steps), get(case, "exact", "temperature"), 1e-13, case["name"])
+
+
+def check_permutation(document):
+    for case in document["cases"]:
+        heads, dim = case["parameters"]["heads"], case["parameters"]["head_dim"]
+        index = get(case, "expected", "source_row")
+        want = [h * dim + (2 * i if i < dim // 2 else 2 * (i - dim // 2) + 1) for h in range(heads) for i in range(dim)]
+        near(index, want, 0, case["name"])
+        near(get(case, "inputs", "interleaved_weight")[index], get(case, "expected", "half_split_weight"), 0, case["name"])
+
+
 CHECKS = {
     "rotary_half_split.json": check_rotation,
     "rotary_interleaved.json": check_rotation,
@@ -166,6 +259,15 @@ CHECKS = {
     "rules_proportional.json": check_frequencies,
     "rules_yarn.json": check_yarn,
     "rules_llama3.json": check_llama3,
+    "rotary_mrope_chunked.json": check_axes,
+    "rotary_mrope_interleaved.json": check_axes,
+    "rotary_axial_qwen2vl.json": check_axes,
+    "rotary_axial_pixtral.json": check_axes,
+    "rotary_axial_llama4.json": check_axes,
+    "rotary_axial_pixel.json": check_pixel,
+    "positions_mrope.json": check_mrope_positions,
+    "attention_temperature.json": check_temperature,
+    "rotary_weight_permutation.json": check_permutation,
 }
 
 
