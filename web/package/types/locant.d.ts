@@ -113,7 +113,9 @@ export type ErrorCode =
   /** A call on an object after dispose(). */
   | 'disposed'
   /** The WebAssembly module could not be had, compiled or started. */
-  | 'load';
+  | 'load'
+  /** A fault of the library itself: please report it. */
+  | 'internal';
 
 /** Any fault. `value` broke `limit`, where the fault is about numbers. */
 export class LocantError extends Error {
@@ -247,17 +249,26 @@ export interface Out {
 // ---- Door 1: added to the input ---------------------------------------------------------------------------------------
 
 export interface SinusoidalOptions {
-  /** Values per token, 1 or more. */
+  /** Values per token: 1 or more (`mlx`: even, 4 or more). What an odd width means is said by `describe()`. */
   readonly width: number;
   /**
-   * - `interleaved` (default): sin and cos of pair i at 2i and 2i+1, the paper's.
-   * - `concatenated`: all sines, then all cosines (Marian, Transformer-XL).
-   * - `concatenated-half-minus-one`: the same with exponents i/(n-1) (tensor2tensor, M2M100, Whisper).
-   * - `mlx`: MLX's scaled form.
+   * Where the sine and cosine of pair i lie, and its frequency base^(-e).
+   * - `interleaved` (default): columns 2i and 2i+1, e = 2i/width: the paper's.
+   * - `concatenated`: all sines, then all cosines, e = 2i/width (Marian, Transformer-XL).
+   * - `tensor2tensor`: the same columns, e = i/(width/2 - 1) (M2M-100, Whisper).
+   * - `mlx`: the same, scaled by sqrt(2/width).
    */
-  readonly layout?: 'interleaved' | 'concatenated' | 'concatenated-half-minus-one' | 'mlx';
+  readonly layout?: 'interleaved' | 'concatenated' | 'tensor2tensor' | 'mlx';
+  /** Which half of a pair comes first. Default `sine-first`. */
+  readonly order?: 'sine-first' | 'cosine-first';
   /** Default 10000. */
   readonly base?: number;
+  /** Radians per position of pair 0. Default 1. */
+  readonly maxFrequency?: number;
+  /** Default 1; `mlx`: sqrt(2/width). */
+  readonly scale?: number;
+  /** Added to every position (fairseq's tables start at the padding index + 1). Default 0. */
+  readonly positionOffset?: number;
 }
 
 /** Encodings of one position alone, the same for every token that stands there. */
@@ -272,23 +283,47 @@ export interface InputEncoding extends Owned {
 }
 
 export interface Sinusoidal extends InputEncoding {
-  /** Builds the table of positions 0 .. count-1, so that later calls read it. Other positions are computed when met. */
+  /** Radians per position of each pair. */
+  readonly frequencies: Float64Array;
+  /** Keeps the rows of positions 0 .. count-1. Other positions are computed when met, to the same bits. */
   prepare(count: number): void;
 }
 
 export interface LearnedTableOptions {
-  /** [rows, width] */
+  /** [rows, width] As stored in the checkpoint. */
   readonly table: Float32Array;
   readonly rows: number;
   readonly width: number;
-  /** Row = position + offset: 2 for OPT and BART, padding index + 1 for RoBERTa. Default 0. */
-  readonly offset?: number;
-  /** What a position past the last row means. Default `error`. */
+  /** The row of position 0: 2 for OPT and BART, padding index + 1 for RoBERTa. Default 0. */
+  readonly firstRow?: number;
+  /** The row that padding reads (RoBERTa: the padding index; OPT: 1). Left out: padding gets nothing. */
+  readonly paddingRow?: number;
+  /**
+   * What a position without a row means.
+   * - `error` (default): TableEndError.
+   * - `truncate`: its token is dropped; `fit()` says what is left.
+   * - `clamp`: it reads the last row, which it then shares.
+   * - `interpolate`: the table was stretched to `length` positions; past that TableEndError.
+   */
   readonly pastEnd?: 'error' | 'truncate' | 'clamp' | 'interpolate';
+  /** Positions after stretching: for `interpolate` alone. */
+  readonly length?: number;
 }
 
+/** Results have fit(positions).tokens tokens, which is fewer than were given only under `truncate`. */
 export interface LearnedTable extends InputEncoding {
+  /** Rows held now (after stretching). */
   readonly rows: number;
+  /** Positions 0 .. length-1 have a row. */
+  readonly length: number;
+  /** Of the table as given: rows * width. */
+  readonly parameterCount: number;
+  /** What of the input is used: under `truncate` the batch without the tokens that have no row; else all of it. */
+  fit(positions: Positions): Positions;
+  /** The row of each token of fit(positions), -1 for padding without one. */
+  rowsOf(positions: Positions): Int32Array;
+  /** TableEndError unless positions 0 .. length-1 all have rows of their own: for set-up time. */
+  requireLength(length: number): void;
 }
 
 // ---- Door 2: rotation -------------------------------------------------------------------------------------------------
@@ -298,63 +333,80 @@ export type Pairing = 'interleaved' | 'half-split';
 
 export interface RotaryShape {
   readonly headDim: number;
+  /** How many coordinates are rotated, an even number. Default headDim - start. */
+  readonly rotatedWidth?: number;
+  /** First rotated coordinate. Default 0. */
+  readonly start?: number;
   /** theta. Default 10000. */
   readonly base?: number;
   /** Default `half-split` (Hugging Face's LLaMA, GPT-NeoX); `interleaved` is the paper's and GPT-J's. */
   readonly pairing?: Pairing;
-  /** How many coordinates are rotated, an even number. Default headDim. */
-  readonly rotatedWidth?: number;
-  /** First rotated coordinate. Default 0. */
-  readonly start?: number;
+  /**
+   * The number of positions that attention may span. Read by `dynamic-ntk` and `longrope`, which need it: their plans
+   * differ by length, so choose the length that a generation may reach and keep the plan.
+   */
+  readonly length?: number;
 }
 
 /**
- * A scaling rule with its parameters. `originalMaximum` is the length the model was trained for, `configuredMaximum` the
- * one it is configured for, `length` the number of tokens that the plan is for.
+ * A scaling rule with its parameters. `originalLength` is what the model was trained at before it was extended,
+ * `trainedLength` what its configuration calls its maximum.
  */
 export type RotaryRule =
   | (RotaryShape & { readonly rule: 'default' })
+  /** Frequencies divided by factor: position interpolation. */
   | (RotaryShape & { readonly rule: 'linear'; readonly factor: number })
+  /** "NTK-aware": a larger base. */
   | (RotaryShape & { readonly rule: 'ntk'; readonly factor: number })
+  | (RotaryShape & { readonly rule: 'vllm-ntk'; readonly factor: number })
+  | (RotaryShape & { readonly rule: 'vllm-ntk-mixed'; readonly factor: number; readonly b?: number })
   | (RotaryShape & {
       readonly rule: 'dynamic-ntk';
       readonly factor: number;
-      readonly configuredMaximum: number;
+      readonly trainedLength: number;
       readonly length: number;
     })
   | (RotaryShape & {
       readonly rule: 'yarn';
       readonly factor: number;
-      readonly originalMaximum: number;
+      readonly originalLength: number;
+      /** Default 32 and 1. */
       readonly betaFast?: number;
       readonly betaSlow?: number;
-      readonly truncate?: boolean;
+      /** Whether the ramp's ends are rounded outwards to whole pairs (default) or not (gpt-oss). */
+      readonly rampEnds?: 'whole-pairs' | 'exact';
       readonly mscale?: number;
       readonly mscaleAllDim?: number;
       readonly attentionFactor?: number;
+      /** `deepseek`: softmaxScaleFactor of the plan is the squared mscale of mscaleAllDim. Default `unchanged`. */
+      readonly softmaxScale?: 'unchanged' | 'deepseek';
     })
   | (RotaryShape & {
       readonly rule: 'longrope';
+      /** One per pair; short ones serve lengths up to and including originalLength. */
       readonly shortFactors: readonly number[] | Float64Array;
       readonly longFactors: readonly number[] | Float64Array;
-      readonly originalMaximum: number;
+      readonly originalLength: number;
       readonly length: number;
+      /** One of factor and maximumLength is needed, unless attentionFactor is given. */
       readonly factor?: number;
-      readonly configuredMaximum?: number;
+      readonly maximumLength?: number;
       readonly attentionFactor?: number;
     })
   | (RotaryShape & {
       readonly rule: 'llama3';
       readonly factor: number;
-      readonly lowFrequencyFactor: number;
-      readonly highFrequencyFactor: number;
-      readonly originalMaximum: number;
+      /** Default 1 and 4. */
+      readonly lowFrequencyFactor?: number;
+      readonly highFrequencyFactor?: number;
+      readonly originalLength: number;
     })
+  /** p-RoPE: only the first fraction of the head's pairs turn, paired over the whole head. */
+  | (RotaryShape & { readonly rule: 'proportional'; readonly fraction: number; readonly factor?: number })
   | (Omit<RotaryShape, 'base'> & {
       readonly rule: 'custom';
       /** One per pair, radians per position. */
       readonly inverseFrequencies: readonly number[] | Float64Array;
-      readonly attentionFactor?: number;
     });
 
 /** Everything that a rotation needs to know, as plain data; safe to keep, compare, send and change by copying. */
@@ -370,8 +422,8 @@ export interface RotaryPlan {
   readonly softmaxScaleFactor: number;
   /** Which axis of the position turns each pair; null: axis 0 turns all. */
   readonly axisOfPair: Uint8Array | null;
-  /** Added to the position before it is multiplied. */
-  readonly positionOffset: number;
+  /** Added to the positions of each axis before they are multiplied; null: 0 for all. */
+  readonly axisOffsets: Float64Array | null;
   readonly xpos: { readonly gamma: number; readonly scaleBase: number; readonly center: number } | null;
   // Where the plan came from; not read by a rotation.
   readonly rule: string;
@@ -394,13 +446,12 @@ export interface RotateOptions extends Out {
 export interface Rotation extends Owned {
   readonly plan: RotaryPlan;
   readonly headDim: number;
-  /** Turns x, [tokens, heads, headDim]; `out` may be x itself. Values outside the rotated slice are copied. */
+  /** Turns x, [tokens, heads, headDim]; `out` may be x itself. Padding and values outside the rotated slice are copied. */
   apply(x: Float32Array, positions: Positions, options: RotateOptions): Float32Array;
   /** The turn undone, attention factor and xPos scale divided out again. */
   applyInverse(x: Float32Array, positions: Positions, options: RotateOptions): Float32Array;
-  /** Builds the table of positions 0 .. count-1. Other positions are computed when met, to the same bits. */
+  /** Keeps the table of positions 0 .. count-1. Other positions are computed when met, to the same bits. */
   prepare(count: number): void;
-  describe(): MethodDescription;
 }
 
 // ---- Door 3: added to the score ---------------------------------------------------------------------------------------
@@ -573,6 +624,8 @@ export interface Attention extends Owned {
   readonly valueDim: number;
   /** The mixtures: [tokens, heads, valueDim]. A query that may see nothing gives zeros. */
   attend(options: AttendOptions | CachedAttendOptions): Float32Array;
+  /** Keeps the rotation's table of positions 0 .. count-1. Other positions are computed when met, to the same bits. */
+  prepare(count: number): void;
   /** Weights and scores of chosen queries, by the plain definition; for looking, not for speed. */
   explain(options: ExplainOptions): ScoreParts[];
 }
