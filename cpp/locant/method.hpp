@@ -29,4 +29,8 @@ struct MethodDescription {
   std::string past_end;    // what happens past the table, clip, bucket or trained length
 };
 
+// The shortest decimal that reads back to the same double ("10000", "0.1", "inf").
+std::string number_text(double value);
+MethodParameter parameter(std::string name, double value);
+
 }  // namespace locant
