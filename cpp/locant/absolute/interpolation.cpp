@@ -1,0 +1,142 @@
+#include "locant/absolute/interpolation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "locant/position/positions.hpp"
+
+namespace locant {
+namespace {
+
+// The samples that one output sample reads along one axis, already clamped to the source.
+struct Taps {
+  std::vector<std::int64_t> index;
+  std::vector<double> weight;
+};
+
+double cubic(double t, double a) {
+  t = std::abs(t);
+  if (t < 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  if (t < 2) return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  return 0;
+}
+
+double triangle(double t) { return std::max(0.0, 1 - std::abs(t)); }
+
+Taps plain_taps(std::int64_t i, std::int64_t old_size, std::int64_t new_size, GridFilter filter) {
+  double source = (static_cast<double>(i) + 0.5) * (static_cast<double>(old_size) / static_cast<double>(new_size)) - 0.5;
+  if (filter == GridFilter::kBilinear) source = std::max(source, 0.0);
+  const double floor = std::floor(source);
+  const auto first = static_cast<std::int64_t>(floor);
+  const int before = filter == GridFilter::kBilinear ? 0 : 1;
+  const int taps = filter == GridFilter::kBilinear ? 2 : 4;
+  Taps out;
+  for (int k = 0; k < taps; ++k) {
+    const std::int64_t at = first - before + k;
+    const double distance = source - floor + before - k;
+    out.index.push_back(std::clamp<std::int64_t>(at, 0, old_size - 1));
+    out.weight.push_back(filter == GridFilter::kBilinear ? triangle(distance) : cubic(distance, -0.75));
+  }
+  return out;
+}
+
+Taps smoothed_taps(std::int64_t i, std::int64_t old_size, std::int64_t new_size, GridFilter filter) {
+  const double scale = static_cast<double>(old_size) / static_cast<double>(new_size);
+  const double widen = std::max(scale, 1.0);
+  const double support = (filter == GridFilter::kBilinear ? 1 : 2) * widen;
+  const double center = (static_cast<double>(i) + 0.5) * scale;
+  const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
+  const auto last = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), old_size);
+  Taps out;
+  double sum = 0;
+  for (std::int64_t at = first; at < last; ++at) {
+    const double t = (static_cast<double>(at) - center + 0.5) / widen;
+    out.index.push_back(at);
+    out.weight.push_back(filter == GridFilter::kBilinear ? triangle(t) : cubic(t, -0.5));
+    sum += out.weight.back();
+  }
+  for (double& w : out.weight) w /= sum;
+  return out;
+}
+
+std::vector<Taps> axis_taps(std::int64_t old_size, std::int64_t new_size, GridFilter filter, GridSmoothing smoothing) {
+  std::vector<Taps> taps;
+  taps.reserve(static_cast<std::size_t>(new_size));
+  for (std::int64_t i = 0; i < new_size; ++i) {
+    taps.push_back(smoothing == GridSmoothing::kNone ? plain_taps(i, old_size, new_size, filter)
+                                                     : smoothed_taps(i, old_size, new_size, filter));
+  }
+  return taps;
+}
+
+}  // namespace
+
+std::vector<float> interpolate_rows(std::span<const float> values, std::int64_t rows, std::int32_t width,
+                                    std::int64_t new_rows) {
+  constexpr const char* kCall = "interpolate_rows";
+  require_range(kCall, "rows", rows, 1, kMaxPosition);
+  require_range(kCall, "new_rows", new_rows, 1, kMaxPosition);
+  require_range(kCall, "width", width, 1, 1 << 20);
+  require_size(kCall, "the values", values.size(), checked_product(kCall, "the values", {rows, width}),
+               sentence(rows, " rows x width ", width));
+  std::vector<float> out(checked_product(kCall, "the result", {new_rows, width}));
+  const auto w = static_cast<std::size_t>(width);
+  for (std::int64_t i = 0; i < new_rows; ++i) {
+    const Taps taps = plain_taps(i, rows, new_rows, GridFilter::kBilinear);
+    const float* a = values.data() + static_cast<std::size_t>(taps.index[0]) * w;
+    const float* b = values.data() + static_cast<std::size_t>(taps.index[1]) * w;
+    float* to = out.data() + static_cast<std::size_t>(i) * w;
+    for (std::size_t c = 0; c < w; ++c) {
+      // A weight of exactly 0 reads nothing, so that what stands beyond (NaN in an unused row) stays there.
+      to[c] = static_cast<float>((taps.weight[0] == 0 ? 0 : taps.weight[0] * a[c]) +
+                                 (taps.weight[1] == 0 ? 0 : taps.weight[1] * b[c]));
+    }
+  }
+  return out;
+}
+
+std::vector<float> interpolate_grid(std::span<const float> values, GridSize from, GridSize to, std::int32_t channels,
+                                    GridFilter filter, std::int32_t prefix_rows, GridSmoothing smoothing) {
+  constexpr const char* kCall = "interpolate_grid";
+  for (const std::int32_t side : {from.height, from.width, to.height, to.width}) {
+    require_range(kCall, "a side of a grid", side, 1, 1 << 15);
+  }
+  require_range(kCall, "channels", channels, 1, 1 << 20);
+  require_range(kCall, "prefix_rows", prefix_rows, 0, 1 << 20);
+  const auto rows = static_cast<std::int64_t>(from.height) * from.width + prefix_rows;
+  require_size(kCall, "the values", values.size(), checked_product(kCall, "the values", {rows, channels}),
+               sentence("(", prefix_rows, " + ", from.height, " x ", from.width, ") x ", channels));
+  const auto new_rows = static_cast<std::int64_t>(to.height) * to.width + prefix_rows;
+  std::vector<float> out(checked_product(kCall, "the result", {new_rows, channels}));
+  const auto w = static_cast<std::size_t>(channels);
+  const std::size_t prefix = static_cast<std::size_t>(prefix_rows) * w;
+  std::copy(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(prefix), out.begin());
+  if (from == to) {
+    std::copy(values.begin() + static_cast<std::ptrdiff_t>(prefix), values.end(),
+              out.begin() + static_cast<std::ptrdiff_t>(prefix));
+    return out;
+  }
+  const std::vector<Taps> vertical = axis_taps(from.height, to.height, filter, smoothing);
+  const std::vector<Taps> horizontal = axis_taps(from.width, to.width, filter, smoothing);
+  std::vector<double> sum(w);
+  float* place = out.data() + prefix;
+  for (const Taps& v : vertical) {
+    for (const Taps& h : horizontal) {
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (std::size_t y = 0; y < v.index.size(); ++y) {
+        for (std::size_t x = 0; x < h.index.size(); ++x) {
+          const double weight = v.weight[y] * h.weight[x];
+          if (weight == 0) continue;
+          const auto cell = static_cast<std::size_t>(v.index[y] * from.width + h.index[x]);
+          const float* source = values.data() + prefix + cell * w;
+          for (std::size_t c = 0; c < w; ++c) sum[c] += weight * source[c];
+        }
+      }
+      for (std::size_t c = 0; c < w; ++c) place[c] = static_cast<float>(sum[c]);
+      place += w;
+    }
+  }
+  return out;
+}
+
+}  // namespace locant
