@@ -15,7 +15,7 @@ import sys
 
 import common
 
-MODULES = ["rotary", "rules", "axes", "layers"]
+MODULES = ["rotary", "rules", "axes", "layers", "absolute"]
 
 
 def registry(names):

@@ -40,8 +40,8 @@ def nested_function(module, name, **globals_):
 
 
 def versions():
-    import transformers
-    return {"transformers": transformers.__version__}
+    from importlib.metadata import version
+    return {name: version(name) for name in ("transformers", "tensor2tensor", "tensorflow-cpu")}
 
 
 def llama_permute(weight, n_heads, dim1, dim2):
@@ -64,6 +64,20 @@ def qwen2_vl_rope_index(input_ids, image_grid_thw, video_grid_thw, attention_mas
     positions, deltas = Model.get_rope_index(types.SimpleNamespace(config=config), torch.tensor(input_ids),
                                              maybe(image_grid_thw), maybe(video_grid_thw), maybe(attention_mask))
     return {"positions": positions.tolist(), "deltas": deltas.tolist()}
+
+
+def t2t_module():
+    """tensor2tensor's common_attention.py: its imports need TensorFlow 1, its functions do not."""
+    import importlib.metadata
+    files = importlib.metadata.files("tensor2tensor")
+    return str(next(f for f in files if str(f).endswith("layers/common_attention.py")).locate())
+
+
+def t2t_timing_signal(length, channels, min_timescale, max_timescale, start_index):
+    import math
+    import tensorflow.compat.v1 as tf
+    function = nested_function(t2t_module(), "get_timing_signal_1d", tf=tf, math=math)
+    return function(length, channels, min_timescale, max_timescale, start_index).numpy()[0].tolist()
 
 
 if __name__ == "__main__":

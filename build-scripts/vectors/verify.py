@@ -245,6 +245,111 @@ def check_permutation(document):
         near(get(case, "inputs", "interleaved_weight")[index], get(case, "expected", "half_split_weight"), 0, case["name"])
 
 
+# --- door 1 ----------------------------------------------------------------------------------------------------------
+
+def check_sinusoids(document):
+    """As the imaginary and real parts of powers of one rotation, pair by pair."""
+    method = document["method"]
+    for case in document["cases"]:
+        p, want = case["parameters"], get(case, "exact", "table")
+        positions = get(case, "inputs", "positions").astype(np.float64)
+        width = p["width"]
+        if "interleaved" in method or "concatenated" in method:
+            pairs = (width + 1) // 2
+            ladder = p["base"] ** (-2.0 * np.arange(pairs) / width)
+        elif "MLX" in method:
+            ladder = np.geomspace(p["max_freq"], p["min_freq"], width // 2) if width > 2 else np.array([p["max_freq"]])
+            ladder = ladder * (2 * np.pi if p["full_turns"] else 1)
+        else:
+            n = width // 2
+            ladder = p["min_timescale"] * np.geomspace(1, p["min_timescale"] / p["max_timescale"], n) if n > 1 \
+                else np.array([p["min_timescale"]])
+        z = np.exp(1j * np.fmod(np.outer(positions, ladder), 2 * np.pi))
+        sines, cosines = z.imag, z.real
+        if "interleaved" in method:
+            got = np.stack([sines, cosines], -1).reshape(len(positions), -1)[:, :width]
+        elif "concatenated" in method:
+            got = np.concatenate([sines, cosines[:, :width // 2]], 1)
+        elif "MLX" in method:
+            got = p["scale"] * np.concatenate([cosines, sines] if p["cos_first"] else [sines, cosines], 1)
+        else:
+            got = np.concatenate([sines, cosines, np.zeros((len(positions), width % 2))], 1)
+        near(got, want, 1e-12 + 1e-15 * positions.max(), case["name"])
+
+
+def axis_weights(old, new, mode, corners, antialias):
+    """Resampling one axis is a matrix [new, old]."""
+    out = np.zeros((new, old))
+    scale = old / new
+    if corners and not antialias:
+        centers = [i * (old - 1) / (new - 1) if new > 1 else 0.0 for i in range(new)]
+    else:
+        centers = [(i + 0.5) * scale - 0.5 for i in range(new)]
+    if mode == "linear" or mode == "bilinear":
+        reach, kernel = 1.0, lambda t: max(0.0, 1 - abs(t))
+    else:
+        a, reach = (-0.5 if antialias else -0.75), 2.0
+
+        def kernel(t):
+            t = abs(t)
+            if t < 1:
+                return (a + 2) * t ** 3 - (a + 3) * t ** 2 + 1
+            return a * t ** 3 - 5 * a * t ** 2 + 8 * a * t - 4 * a if t < 2 else 0.0
+
+    stretch = max(scale, 1.0) if antialias else 1.0
+    for i, c in enumerate(centers):
+        if antialias:
+            for j in range(old):
+                out[i, j] = kernel((j - c) / stretch)
+            out[i] /= out[i].sum()
+        else:
+            if mode != "bicubic" and not corners:
+                c = max(c, 0.0)
+            for j in range(math.floor(c) - 2, math.floor(c) + 4):
+                out[i, min(max(j, 0), old - 1)] += kernel(j - c)
+    return out
+
+
+def check_linear(document):
+    for case in document["cases"]:
+        p, table = case["parameters"], get(case, "inputs", "table").astype(float)
+        weights = axis_weights(len(table), p["rows"], "linear", p["align_corners"], False)
+        near(weights @ table, get(case, "exact", "table"), 1e-12, case["name"])
+
+
+def check_grid(document):
+    for case in document["cases"]:
+        p, table = case["parameters"], get(case, "inputs", "table").astype(float)
+        (h, w), (nh, nw), prefix = p["from"], p["to"], p["prefix_rows"]
+        rows = axis_weights(h, nh, p["mode"], p["align_corners"], p["antialias"])
+        columns = axis_weights(w, nw, p["mode"], p["align_corners"], p["antialias"])
+        got = np.einsum("ih,jw,hwd->ijd", rows, columns, table[prefix:].reshape(h, w, -1))
+        m = p.get("merge", 1)
+        order = sorted(((r, c) for r in range(nh) for c in range(nw)),
+                       key=lambda rc: (rc[0] // m, rc[1] // m, rc[0] % m, rc[1] % m)) if m > 1 else \
+            [(r, c) for r in range(nh) for c in range(nw)]
+        got = np.concatenate([table[:prefix], np.array([got[r, c] for r, c in order])])
+        near(got, get(case, "exact", "table"), 1e-12, case["name"])
+
+
+def check_rows(document):
+    for case in document["cases"]:
+        p, want = case["parameters"], get(case, "expected", "rows")
+        past = p.get("cache_length", 0)
+        if p["method"] == "OPT":
+            mask = get(case, "inputs", "attention_mask")
+            got = [[row[:c + 1].sum() * row[c] - 1 + 2 for c in range(past, len(row))] for row in mask]
+        elif p["method"] == "BART":
+            got = [[past + 2 + c for c in range(p["tokens"])]] * 2
+        elif p["method"] == "RoBERTa embeddings":
+            got = [[p["padding_idx"] + 1 + c for c in range(p["tokens"])]] * p["batch"]
+        else:
+            pad = p["padding_idx"]
+            got = [[pad if x == pad else pad + past + sum(y != pad for y in row[:c + 1]) for c, x in enumerate(row)]
+                   for row in get(case, "inputs", "input_ids").tolist()]
+        near(got, want, 0, case["name"])
+
+
 CHECKS = {
     "rotary_half_split.json": check_rotation,
     "rotary_interleaved.json": check_rotation,
@@ -268,6 +373,13 @@ CHECKS = {
     "positions_mrope.json": check_mrope_positions,
     "attention_temperature.json": check_temperature,
     "rotary_weight_permutation.json": check_permutation,
+    "sinusoidal_interleaved.json": check_sinusoids,
+    "sinusoidal_concatenated.json": check_sinusoids,
+    "sinusoidal_t2t.json": check_sinusoids,
+    "sinusoidal_mlx.json": check_sinusoids,
+    "table_interpolation_linear.json": check_linear,
+    "table_interpolation_grid.json": check_grid,
+    "positions_learned.json": check_rows,
 }
 
 
