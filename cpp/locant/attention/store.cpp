@@ -6,11 +6,15 @@
 #include <limits>
 
 #include "locant/error.hpp"
+#include "locant/simd/tiles.hpp"
 
 namespace locant {
 namespace {
 
 constexpr std::size_t kPanel = KeyValueStore::kPanel;
+static_assert(kPanel == simd::kPanelWidth);
+
+constexpr std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
 
 // Exponent bits all set: NaN or infinite. On bits, so that no compiler option can reason it away.
 bool any_non_finite(const float* x, std::size_t count) noexcept {
@@ -26,10 +30,14 @@ bool any_non_finite(const float* x, std::size_t count) noexcept {
 }  // namespace
 
 KeyValueStore::KeyValueStore(std::int32_t kv_heads, std::int32_t head_dim, std::int32_t value_dim)
-    : kv_heads_(kv_heads), head_dim_(head_dim), value_dim_(value_dim) {}
+    : kv_heads_(kv_heads),
+      head_dim_(head_dim),
+      value_dim_(value_dim),
+      key_depth_(round_up(static_cast<std::size_t>(head_dim), simd::kDepthStep)),
+      value_stride_(round_up(static_cast<std::size_t>(value_dim), simd::kPanelWidth)) {}
 
 std::size_t KeyValueStore::bytes() const noexcept {
-  const std::size_t row = static_cast<std::size_t>(head_dim_) + static_cast<std::size_t>(value_dim_);
+  const std::size_t row = key_depth_ + value_stride_;
   return static_cast<std::size_t>(kv_heads_) * (capacity_ * row * sizeof(float) + capacity_ / kPanel);
 }
 
@@ -38,22 +46,22 @@ void KeyValueStore::reserve(std::size_t rows) {
   // In double first: on a 32-bit target the bytes may not fit the type that would hold them.
   const std::size_t panels = rows / kPanel + (rows % kPanel != 0);
   const double bytes = static_cast<double>(kv_heads_) * static_cast<double>(panels) *
-                       (static_cast<double>(kPanel) * sizeof(float) * (static_cast<double>(head_dim_) + value_dim_) + 1);
+                       (static_cast<double>(kPanel) * sizeof(float) * static_cast<double>(key_depth_ + value_stride_) + 1);
   if (bytes > static_cast<double>(std::numeric_limits<std::size_t>::max() / 2)) {
     throw Error(ErrorCode::kOutOfMemory,
                 sentence("cache: ", rows, " rows of ", kv_heads_, " heads need ", bytes, " bytes of memory"), bytes);
   }
   const std::size_t heads = static_cast<std::size_t>(kv_heads_), capacity = panels * kPanel;
-  const std::size_t head_dim = static_cast<std::size_t>(head_dim_), value_dim = static_cast<std::size_t>(value_dim_);
-  AlignedFloats keys = aligned_zeros<float>("cache", heads * capacity * head_dim);
-  AlignedFloats values = aligned_zeros<float>("cache", heads * capacity * value_dim);
+  const std::size_t depth = key_depth_, stride = value_stride_;
+  AlignedFloats keys = aligned_zeros<float>("cache", heads * capacity * depth);
+  AlignedFloats values = aligned_zeros<float>("cache", heads * capacity * stride);
   AlignedBytes non_finite = aligned_zeros<std::uint8_t>("cache", heads * panels);
 
   if (capacity_ != 0) {
     const std::size_t held = (rows_ + kPanel - 1) / kPanel;
     for (std::size_t h = 0; h < heads; ++h) {
-      std::copy_n(keys_.get() + h * capacity_ * head_dim, held * kPanel * head_dim, keys.get() + h * capacity * head_dim);
-      std::copy_n(values_.get() + h * capacity_ * value_dim, rows_ * value_dim, values.get() + h * capacity * value_dim);
+      std::copy_n(keys_.get() + h * capacity_ * depth, held * kPanel * depth, keys.get() + h * capacity * depth);
+      std::copy_n(values_.get() + h * capacity_ * stride, rows_ * stride, values.get() + h * capacity * stride);
       std::copy_n(non_finite_.get() + h * (capacity_ / kPanel), held, non_finite.get() + h * panels);
     }
   }
@@ -67,18 +75,18 @@ void KeyValueStore::resize(std::size_t rows) noexcept {
   rows = std::min(rows, capacity_);
   if (rows < rows_) {
     const std::size_t heads = static_cast<std::size_t>(kv_heads_), panels = capacity_ / kPanel;
-    const std::size_t head_dim = static_cast<std::size_t>(head_dim_), value_dim = static_cast<std::size_t>(value_dim_);
+    const std::size_t depth = key_depth_, stride = value_stride_;
     const std::size_t held = (rows_ + kPanel - 1) / kPanel;       // panels with something in them
     const std::size_t kept = (rows + kPanel - 1) / kPanel;        // panels that keep something
     for (std::size_t h = 0; h < heads; ++h) {
-      float* keys = keys_.get() + h * capacity_ * head_dim;
+      float* keys = keys_.get() + h * capacity_ * depth;
       if (const std::size_t lane = rows % kPanel; lane != 0) {
-        float* panel = keys + (kept - 1) * kPanel * head_dim;
-        for (std::size_t d = 0; d < head_dim; ++d) std::fill(panel + d * kPanel + lane, panel + (d + 1) * kPanel, 0.0f);
+        float* panel = keys + (kept - 1) * kPanel * depth;
+        for (std::size_t d = 0; d < depth; ++d) std::fill(panel + d * kPanel + lane, panel + (d + 1) * kPanel, 0.0f);
       }
-      std::fill(keys + kept * kPanel * head_dim, keys + held * kPanel * head_dim, 0.0f);
-      float* values = values_.get() + h * capacity_ * value_dim;
-      std::fill(values + rows * value_dim, values + rows_ * value_dim, 0.0f);
+      std::fill(keys + kept * kPanel * depth, keys + held * kPanel * depth, 0.0f);
+      float* values = values_.get() + h * capacity_ * stride;
+      std::fill(values + rows * stride, values + rows_ * stride, 0.0f);
       std::uint8_t* flags = non_finite_.get() + h * panels;
       std::fill(flags + kept, flags + held, std::uint8_t{0});
     }
@@ -91,13 +99,13 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
   const std::size_t head_dim = static_cast<std::size_t>(head_dim_), value_dim = static_cast<std::size_t>(value_dim_);
   const std::size_t key_stride = heads * head_dim, value_stride = heads * value_dim;
   for (std::size_t h = 0; h < heads; ++h) {
-    float* keys = keys_.get() + h * capacity_ * head_dim;
-    float* values = values_.get() + (h * capacity_ + first) * value_dim;
+    float* keys = keys_.get() + h * capacity_ * key_depth_;
+    float* values = values_.get() + (h * capacity_ + first) * value_stride_;
     std::uint8_t* flags = non_finite_.get() + h * panels;
     for (std::size_t i = 0; i < count;) {
       const std::size_t row = first + i, lane = row % kPanel;
       const std::size_t run = std::min(kPanel - lane, count - i);  // rows that fall into one panel
-      float* panel = keys + (row / kPanel) * kPanel * head_dim + lane;
+      float* panel = keys + row / kPanel * kPanel * key_depth_ + lane;
       const float* key = k + i * key_stride + h * head_dim;
       for (std::size_t d = 0; d < head_dim; ++d) {
         for (std::size_t r = 0; r < run; ++r) panel[d * kPanel + r] = key[r * key_stride + d];
@@ -105,7 +113,7 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
       bool bad = false;
       for (std::size_t r = 0; r < run; ++r) {
         const float* value = v + (i + r) * value_stride + h * value_dim;
-        std::memcpy(values + (i + r) * value_dim, value, value_dim * sizeof(float));
+        std::memcpy(values + (i + r) * value_stride_, value, value_dim * sizeof(float));
         bad = any_non_finite(value, value_dim) || bad;
       }
       // A panel written whole is judged anew; else what other rows left stays (may be, never is not).
@@ -121,19 +129,19 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
 
 void KeyValueStore::write_key(std::int32_t kv_head, std::size_t row, const float* key) noexcept {
   const std::size_t head_dim = static_cast<std::size_t>(head_dim_);
-  float* at = keys_.get() + (static_cast<std::size_t>(kv_head) * capacity_ + row / kPanel * kPanel) * head_dim + row % kPanel;
+  float* at = keys_.get() + (static_cast<std::size_t>(kv_head) * capacity_ + row / kPanel * kPanel) * key_depth_ + row % kPanel;
   for (std::size_t d = 0; d < head_dim; ++d) at[d * kPanel] = key[d];
 }
 
 void KeyValueStore::read_key(std::int32_t kv_head, std::size_t row, float* key) const noexcept {
   const std::size_t head_dim = static_cast<std::size_t>(head_dim_);
-  const float* at = key_panels(kv_head) + row / kPanel * kPanel * head_dim + row % kPanel;
+  const float* at = key_panels(kv_head) + row / kPanel * kPanel * key_depth_ + row % kPanel;
   for (std::size_t d = 0; d < head_dim; ++d) key[d] = at[d * kPanel];
 }
 
 void KeyValueStore::read_value(std::int32_t kv_head, std::size_t row, float* value) const noexcept {
   const std::size_t value_dim = static_cast<std::size_t>(value_dim_);
-  std::memcpy(value, values(kv_head) + row * value_dim, value_dim * sizeof(float));
+  std::memcpy(value, values(kv_head) + row * value_stride_, value_dim * sizeof(float));
 }
 
 void KeyValueStore::copy_row(std::size_t from, std::size_t to) noexcept {
@@ -141,12 +149,12 @@ void KeyValueStore::copy_row(std::size_t from, std::size_t to) noexcept {
   const std::size_t panels = capacity_ / kPanel;
   const std::size_t head_dim = static_cast<std::size_t>(head_dim_), value_dim = static_cast<std::size_t>(value_dim_);
   for (std::size_t h = 0; h < static_cast<std::size_t>(kv_heads_); ++h) {
-    float* keys = keys_.get() + h * capacity_ * head_dim;
-    const float* source = keys + from / kPanel * kPanel * head_dim + from % kPanel;
-    float* target = keys + to / kPanel * kPanel * head_dim + to % kPanel;
+    float* keys = keys_.get() + h * capacity_ * key_depth_;
+    const float* source = keys + from / kPanel * kPanel * key_depth_ + from % kPanel;
+    float* target = keys + to / kPanel * kPanel * key_depth_ + to % kPanel;
     for (std::size_t d = 0; d < head_dim; ++d) target[d * kPanel] = source[d * kPanel];
-    float* values = values_.get() + h * capacity_ * value_dim;
-    std::memcpy(values + to * value_dim, values + from * value_dim, value_dim * sizeof(float));
+    float* values = values_.get() + h * capacity_ * value_stride_;
+    std::memcpy(values + to * value_stride_, values + from * value_stride_, value_dim * sizeof(float));
     std::uint8_t* flags = non_finite_.get() + h * panels;
     flags[to / kPanel] |= flags[from / kPanel];
   }
@@ -157,12 +165,12 @@ void KeyValueStore::assign(const KeyValueStore& other) {
   reserve(other.rows_);
   resize(0);  // clears what was here, so that the lanes past the new end are 0
   const std::size_t held = (other.rows_ + kPanel - 1) / kPanel;
-  const std::size_t head_dim = static_cast<std::size_t>(head_dim_), value_dim = static_cast<std::size_t>(value_dim_);
+  const std::size_t depth = key_depth_, stride = value_stride_;
   for (std::size_t h = 0; h < static_cast<std::size_t>(kv_heads_) && held != 0; ++h) {
-    std::copy_n(other.keys_.get() + h * other.capacity_ * head_dim, held * kPanel * head_dim,
-                keys_.get() + h * capacity_ * head_dim);
-    std::copy_n(other.values_.get() + h * other.capacity_ * value_dim, other.rows_ * value_dim,
-                values_.get() + h * capacity_ * value_dim);
+    std::copy_n(other.keys_.get() + h * other.capacity_ * depth, held * kPanel * depth,
+                keys_.get() + h * capacity_ * depth);
+    std::copy_n(other.values_.get() + h * other.capacity_ * stride, other.rows_ * stride,
+                values_.get() + h * capacity_ * stride);
     std::copy_n(other.non_finite_.get() + h * (other.capacity_ / kPanel), held,
                 non_finite_.get() + h * (capacity_ / kPanel));
   }
@@ -170,11 +178,11 @@ void KeyValueStore::assign(const KeyValueStore& other) {
 }
 
 const float* KeyValueStore::key_panels(std::int32_t kv_head) const noexcept {
-  return keys_.get() + static_cast<std::size_t>(kv_head) * capacity_ * static_cast<std::size_t>(head_dim_);
+  return keys_.get() + static_cast<std::size_t>(kv_head) * capacity_ * key_depth_;
 }
 
 const float* KeyValueStore::values(std::int32_t kv_head) const noexcept {
-  return values_.get() + static_cast<std::size_t>(kv_head) * capacity_ * static_cast<std::size_t>(value_dim_);
+  return values_.get() + static_cast<std::size_t>(kv_head) * capacity_ * value_stride_;
 }
 
 bool KeyValueStore::may_be_non_finite(std::int32_t kv_head, std::size_t first, std::size_t last) const noexcept {

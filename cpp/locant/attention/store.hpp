@@ -15,8 +15,9 @@ namespace locant {
 class KeyValueStore {
  public:
   // Keys of kPanel consecutive rows lie together, transposed: panel[head_dim][kPanel], so that a score tile
-  // needs no shuffles at any vector width up to 16 lanes. Unused lanes of the last panel are 0. Values lie row
-  // after row: [row][value_dim].
+  // needs no shuffles at any vector width up to 16 lanes. Values lie row after row: [row][value_dim]. Both widths
+  // are padded with zeros, key_depth() and value_stride(), so that no kernel has a remainder to care for; unused
+  // lanes of the last panel and rows past the end are 0 too.
   static constexpr std::size_t kPanel = 16;
 
   KeyValueStore(std::int32_t kv_heads, std::int32_t head_dim, std::int32_t value_dim);
@@ -41,7 +42,10 @@ class KeyValueStore {
   // Takes over the rows of another store of the same widths; error kOutOfMemory, nothing changed.
   void assign(const KeyValueStore& other);
 
-  // For kernels: panels of one head, [ceil(capacity / kPanel)][head_dim][kPanel], and its values.
+  // For kernels: panels of one head, [capacity / kPanel][key_depth][kPanel], and its values,
+  // [capacity][value_stride].
+  std::size_t key_depth() const noexcept { return key_depth_; }
+  std::size_t value_stride() const noexcept { return value_stride_; }
   const float* key_panels(std::int32_t kv_head) const noexcept;
   const float* values(std::int32_t kv_head) const noexcept;
   // Whether any value of rows [first, last) of a head may be NaN or infinite; never false when one is. A
@@ -50,8 +54,9 @@ class KeyValueStore {
 
  private:
   std::int32_t kv_heads_, head_dim_, value_dim_;
+  std::size_t key_depth_, value_stride_;
   std::size_t rows_ = 0, capacity_ = 0;
-  AlignedFloats keys_, values_;             // [kv_heads][capacity / kPanel][head_dim][kPanel], [kv_heads][capacity][value_dim]
+  AlignedFloats keys_, values_;             // as key_panels() and values(), head after head
   AlignedBytes non_finite_;                 // [kv_heads][capacity / kPanel]
 };
 

@@ -1,0 +1,241 @@
+#include "locant/attention/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "locant/attention/attention_state.hpp"
+
+namespace locant {
+namespace {
+
+AttentionConfig checked(AttentionConfig config) {
+  constexpr const char* kCall = "attention";
+  const AttentionShape& shape = config.shape;
+  require_shape(kCall, shape);
+  require_mask(kCall, config.mask);
+  if (config.rotation && config.rotation->head_dim() != shape.head_dim) {
+    throw Error(ErrorCode::kShape,
+                sentence(kCall, ": the rotation turns heads of ", config.rotation->head_dim(), ", expected head_dim, ",
+                         shape.head_dim),
+                config.rotation->head_dim(), shape.head_dim);
+  }
+  for (const auto& term : config.score_terms) {
+    if (!term) fail(ErrorCode::kArgument, kCall, ": a score term is null");
+    term->require_fits(shape.heads, shape.kv_heads, shape.head_dim);
+  }
+  if (config.value_term) config.value_term->require_fits(shape.heads, shape.kv_heads, shape.value_dim);
+  if (config.scale) require_finite(kCall, "scale", *config.scale);
+  if (config.soft_cap) require_positive(kCall, "the soft cap", *config.soft_cap);
+  if (!config.sink_logits.empty()) {
+    require_size(kCall, "sink logits", config.sink_logits.size(), static_cast<std::size_t>(shape.heads), "one per head");
+    for (const float logit : config.sink_logits) require_finite(kCall, "a sink logit", logit);
+  }
+  if (config.temperature) {
+    require_finite(kCall, "the temperature's slope", config.temperature->slope);
+    require_positive(kCall, "the temperature's period", config.temperature->period);
+    // 1 + floor((p + shift) / period) must stay above 0 for every position from 0 on.
+    require_finite(kCall, "the temperature's shift", config.temperature->shift);
+    if (config.temperature->shift < 0) {
+      throw Error(ErrorCode::kArgument,
+                  sentence(kCall, ": the temperature's shift is ", config.temperature->shift, ", expected 0 or more"),
+                  config.temperature->shift, 0);
+    }
+  }
+  return config;
+}
+
+const float* turned(const Rotation& rotation, std::span<const float> x, const Positions& positions, std::int32_t heads,
+                    RotationRole role, AlignedFloats& buffer, std::size_t& size) {
+  if (size < x.size()) {
+    buffer = nullptr;  // let go first: the old and the new one need not be had together
+    size = 0;
+    buffer = aligned_zeros<float>("attend", x.size());
+    size = x.size();
+  }
+  rotation.apply(x, positions, heads, role, {buffer.get(), x.size()});
+  return buffer.get();
+}
+
+}  // namespace
+
+void require_tensor(std::string_view call, std::string_view what, std::size_t held, std::size_t tokens,
+                    std::int32_t heads, std::int32_t width) {
+  const std::size_t expected = checked_product(call, what, {static_cast<std::int64_t>(tokens), heads, width});
+  if (held != expected) {
+    require_size(call, what, held, expected, sentence(heads, " heads x ", tokens, " positions x ", width));
+  }
+}
+
+const float* Attention::State::turned_queries(std::span<const float> x, const Positions& positions) {
+  if (!config.rotation) return x.data();
+  return turned(*config.rotation, x, positions, config.shape.heads, RotationRole::kQuery, q, q_size);
+}
+
+const float* Attention::State::turned_keys(std::span<const float> x, const Positions& positions) {
+  if (!config.rotation) return x.data();
+  return turned(*config.rotation, x, positions, config.shape.kv_heads, RotationRole::kKey, k, k_size);
+}
+
+Attention::Attention(AttentionConfig config) : state_(std::make_unique<State>(checked(std::move(config)))) {}
+Attention::~Attention() = default;
+Attention::Attention(Attention&&) noexcept = default;
+Attention& Attention::operator=(Attention&&) noexcept = default;
+
+const AttentionConfig& Attention::config() const noexcept { return state_->config; }
+
+void Attention::attend(std::span<const float> q, std::span<const float> k, std::span<const float> v,
+                       const Positions& positions, std::span<float> out, const CallMask& mask) const {
+  attend(q, positions, k, v, positions, out, mask);
+}
+
+void Attention::attend(std::span<const float> q, const Positions& query_positions, std::span<const float> k,
+                       std::span<const float> v, const Positions& key_positions, std::span<float> out,
+                       const CallMask& call_mask) const {
+  constexpr const char* kCall = "attend";
+  State& state = *state_;
+  const AttentionShape& shape = state.config.shape;
+  if (query_positions.rows() != key_positions.rows()) {
+    throw Error(ErrorCode::kArgument,
+                sentence(kCall, ": the queries have ", query_positions.rows(), " rows, the keys ", key_positions.rows()),
+                query_positions.rows(), key_positions.rows());
+  }
+  require_tensor(kCall, "queries", q.size(), query_positions.tokens(), shape.heads, shape.head_dim);
+  require_tensor(kCall, "keys", k.size(), key_positions.tokens(), shape.kv_heads, shape.head_dim);
+  require_tensor(kCall, "values", v.size(), key_positions.tokens(), shape.kv_heads, shape.value_dim);
+  require_tensor(kCall, "out", out.size(), query_positions.tokens(), shape.heads, shape.value_dim);
+  try {
+    const std::int32_t rows = query_positions.rows();
+    const Mask mask = merged_mask(kCall, state.config.mask, call_mask, rows);
+    std::vector<std::size_t> queries, keys;
+    for (std::int32_t r = 0; r < rows; ++r) {
+      queries.push_back(query_positions.row_length(r));
+      keys.push_back(key_positions.row_length(r));
+    }
+    const auto visible = split_visible(kCall, mask.visible, queries, keys);
+    const float* turned_q = state.turned_queries(q, query_positions);
+    const float* turned_k = state.turned_keys(k, key_positions);
+
+    const auto heads = static_cast<std::size_t>(shape.heads), kv_heads = static_cast<std::size_t>(shape.kv_heads);
+    const auto head_dim = static_cast<std::size_t>(shape.head_dim), value_dim = static_cast<std::size_t>(shape.value_dim);
+    for (std::int32_t r = 0; r < rows; ++r) {
+      const std::size_t i = static_cast<std::size_t>(r), q0 = query_positions.row_begin(r), k0 = key_positions.row_begin(r);
+      state.store.reserve(keys[i]);
+      state.store.resize(keys[i]);
+      state.store.write(0, keys[i], turned_k + k0 * kv_heads * head_dim, v.data() + k0 * kv_heads * value_dim);
+      const Visibility sight(mask, r, view_of(query_positions, r), view_of(key_positions, r), visible[i]);
+      AttendRow row;
+      row.q = turned_q + q0 * heads * head_dim;
+      row.out = out.data() + q0 * heads * value_dim;
+      row.store = &state.store;
+      row.sight = &sight;
+      row.query_position = query_positions.position().subspan(q0, queries[i]);
+      row.key_position = key_positions.position().subspan(k0, keys[i]);
+      state.kernel.attend(row);
+    }
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kOutOfMemory, sentence(kCall, ": could not get memory for the masks of ",
+                                                  key_positions.tokens(), " keys"));
+  }
+}
+
+std::vector<ScoreParts> Attention::explain(std::span<const float> q, const Positions& query_positions,
+                                           std::span<const float> k, const Positions& key_positions,
+                                           std::span<const WeightRequest> requests, const CallMask& call_mask) const {
+  constexpr const char* kCall = "explain";
+  State& state = *state_;
+  const AttentionConfig& config = state.config;
+  const AttentionShape& shape = config.shape;
+  const std::int32_t rows = query_positions.rows();
+  if (rows != key_positions.rows()) {
+    fail(ErrorCode::kArgument, kCall, ": the queries have ", rows, " rows, the keys ", key_positions.rows());
+  }
+  require_tensor(kCall, "queries", q.size(), query_positions.tokens(), shape.heads, shape.head_dim);
+  require_tensor(kCall, "keys", k.size(), key_positions.tokens(), shape.kv_heads, shape.head_dim);
+  for (const WeightRequest& request : requests) {
+    require_range(kCall, "a head", request.head, 0, shape.heads - 1);
+    require_range(kCall, "a query", static_cast<std::int64_t>(request.query), 0,
+                  static_cast<std::int64_t>(query_positions.tokens()) - 1);
+  }
+  const Mask mask = merged_mask(kCall, config.mask, call_mask, rows);
+  std::vector<std::size_t> queries, keys;
+  for (std::int32_t r = 0; r < rows; ++r) {
+    queries.push_back(query_positions.row_length(r));
+    keys.push_back(key_positions.row_length(r));
+  }
+  const auto visible = split_visible(kCall, mask.visible, queries, keys);
+  const float* turned_q = state.turned_queries(q, query_positions);
+  const float* turned_k = state.turned_keys(k, key_positions);
+  const auto head_dim = static_cast<std::size_t>(shape.head_dim);
+  const auto heads = static_cast<std::size_t>(shape.heads), kv_heads = static_cast<std::size_t>(shape.kv_heads);
+  const double hidden = -std::numeric_limits<double>::infinity();
+  const auto dot = [&](const float* a, const float* b) {
+    double sum = 0;
+    for (std::size_t d = 0; d < head_dim; ++d) sum += static_cast<double>(a[d]) * b[d];
+    return sum;
+  };
+
+  std::vector<ScoreParts> out;
+  for (const WeightRequest& request : requests) {
+    std::int32_t r = 0;
+    while (query_positions.row_end(r) <= request.query) ++r;
+    const std::size_t i = static_cast<std::size_t>(r), k0 = key_positions.row_begin(r), count = keys[i];
+    const std::size_t query = request.query - query_positions.row_begin(r);
+    const Visibility sight(mask, r, view_of(query_positions, r), view_of(key_positions, r), visible[i]);
+    const auto head = static_cast<std::size_t>(request.head);
+    const std::size_t kv_head = head / (heads / kv_heads);
+    const std::size_t at = (request.query * heads + head) * head_dim;
+    const std::size_t key_stride = kv_heads * head_dim, key_at = k0 * key_stride + kv_head * head_dim;
+    const std::int32_t position = query_positions.position()[request.query];
+    const double scale = state.kernel.scale_at(position);
+
+    ScoreTile tile;
+    tile.head = request.head;
+    tile.kv_head = static_cast<std::int32_t>(kv_head);
+    tile.query_rows = 1;
+    tile.keys = count;
+    tile.first_query = query;
+    tile.query_position = &position;
+    tile.key_position = key_positions.position().data() + k0;
+    tile.query = turned_q + at;
+    tile.query_stride = heads * head_dim;
+    tile.key = turned_k + key_at;
+    tile.key_stride = key_stride;
+    tile.head_dim = shape.head_dim;
+    tile.scale = static_cast<float>(scale);
+    std::vector<float> terms(count, 0.0f);
+    for (const auto& term : config.score_terms) term->add(tile, terms.data(), count);
+
+    std::vector<double> score(count, hidden), content(count);
+    double highest = config.sink_logits.empty() ? hidden : static_cast<double>(config.sink_logits[head]);
+    const double sink = highest;
+    for (std::size_t j = 0; j < count; ++j) {
+      content[j] = scale * dot(q.data() + at, k.data() + key_at + j * key_stride);
+      if (!sight.sees(query, j)) continue;
+      double s = scale * dot(tile.query, tile.key + j * key_stride);
+      if (config.soft_cap) s = *config.soft_cap * std::tanh(s / *config.soft_cap);
+      score[j] = s + static_cast<double>(terms[j]);
+      if (score[j] > highest || std::isnan(score[j])) highest = score[j];
+    }
+    double sum = highest == hidden ? 1 : std::exp(sink - highest);
+    std::vector<double> weight(count, 0.0);
+    for (std::size_t j = 0; j < count && highest != hidden; ++j) {
+      if (!sight.sees(query, j)) continue;
+      weight[j] = std::exp(score[j] - highest);
+      sum += weight[j];
+    }
+    ScoreParts parts;
+    for (std::size_t j = 0; j < count; ++j) {
+      parts.content.push_back(static_cast<float>(content[j]));
+      parts.position.push_back(static_cast<float>(score[j] - content[j]));
+      parts.score.push_back(static_cast<float>(score[j]));
+      parts.weight.push_back(static_cast<float>(weight[j] / sum));
+    }
+    out.push_back(std::move(parts));
+  }
+  return out;
+}
+
+}  // namespace locant

@@ -1,0 +1,35 @@
+// The insides of an Attention, shared by attention.cpp (self-contained calls) and cached.cpp (over a cache).
+#pragma once
+
+#include "locant/attention/attention.hpp"
+#include "locant/attention/kernel.hpp"
+#include "locant/attention/store.hpp"
+
+namespace locant {
+
+struct Attention::State {
+  explicit State(AttentionConfig checked)
+      : config(std::move(checked)),
+        kernel(config),
+        store(config.shape.kv_heads, config.shape.head_dim, config.shape.value_dim) {}
+  State(const State&) = delete;
+
+  const AttentionConfig config;  // the kernel reads it here, so it stays where it is
+  Kernel kernel;
+
+  // Work memory of calls, kept for the next one.
+  KeyValueStore store;  // keys and values of calls without a cache
+  AlignedFloats q, k;   // rotated
+  std::size_t q_size = 0, k_size = 0;
+
+  // q [tokens, heads, head_dim] as the kernel is to read it: turned by the rotation, if there is one. What is
+  // returned is q itself or a buffer of this state. kOutOfMemory.
+  const float* turned_queries(std::span<const float> x, const Positions& positions);
+  const float* turned_keys(std::span<const float> x, const Positions& positions);
+};
+
+// kShape unless the tensor holds tokens x heads x width values.
+void require_tensor(std::string_view call, std::string_view what, std::size_t held, std::size_t tokens,
+                    std::int32_t heads, std::int32_t width);
+
+}  // namespace locant

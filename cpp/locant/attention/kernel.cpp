@@ -1,0 +1,294 @@
+#include "locant/attention/kernel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+
+#include "locant/error.hpp"
+
+namespace locant {
+namespace {
+
+using simd::kTileKeys;
+using simd::kTileRows;
+constexpr std::size_t kPanel = KeyValueStore::kPanel;
+static_assert(kTileKeys == Visibility::kKeyBlock);
+
+constexpr double kLog2E = 1.4426950408889634074;
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+// Rows (tokens x heads of a group) that meet a block of keys before the next block is fetched.
+constexpr std::size_t kRunRows = 96;
+
+std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
+
+void grow(AlignedFloats& buffer, std::size_t& size, std::size_t wanted) {
+  if (wanted <= size) return;
+  buffer = aligned_zeros<float>("attend", wanted);
+  size = wanted;
+}
+
+}  // namespace
+
+Kernel::Kernel(const AttentionConfig& config) : config_(&config) {
+  const AttentionShape& shape = config.shape;
+  scale_ = config.scale.value_or((config.rotation ? config.rotation->plan().softmax_scale_factor : 1) /
+                                 std::sqrt(static_cast<double>(shape.head_dim)));
+  plain_ = !config.soft_cap && config.score_terms.empty();
+  content_ = std::any_of(config.score_terms.begin(), config.score_terms.end(),
+                         [](const auto& term) { return term->needs_content(); });
+  depth_ = round_up(static_cast<std::size_t>(shape.head_dim), simd::kDepthStep);
+  value_stride_ = round_up(static_cast<std::size_t>(shape.value_dim), simd::kPanelWidth);
+}
+
+double Kernel::scale_at(std::int32_t position) const noexcept {
+  if (!config_->temperature) return scale_;
+  const Temperature& t = *config_->temperature;
+  return scale_ * (1 + t.slope * std::log(1 + std::floor((position + t.shift) / t.period)));
+}
+
+std::size_t Kernel::tiles_of(const TokenGroup& group) const noexcept {
+  const std::size_t shared = static_cast<std::size_t>(config_->shape.heads / config_->shape.kv_heads);
+  return (shared + group.heads - 1) / group.heads;
+}
+
+void Kernel::attend(const AttendRow& row) {
+  tiles_ = &simd::tiles();
+  const AttentionShape& shape = config_->shape;
+  const std::size_t shared = static_cast<std::size_t>(shape.heads / shape.kv_heads), rows = tiles_->rows;
+  const std::size_t run = std::max(rows, round_up(kRunRows / std::min(shared, kRunRows), rows));
+  try {
+    if (!scores_) scores_ = aligned_zeros<float>("attend", kTileRows * kTileKeys);
+    if (content_) grow(keys_, keys_size_, kTileKeys * static_cast<std::size_t>(shape.head_dim));
+    for (std::size_t first = 0; first < row.sight->queries(); first += run) {
+      plan(row, first, std::min(first + run, row.sight->queries()));
+      for (std::int32_t g = 0; g < shape.kv_heads; ++g) attend_head(row, g);
+    }
+  } catch (const std::bad_alloc&) {
+    const double bytes = static_cast<double>(masks_.size() + meetings_.size() * sizeof(Meeting));
+    throw Error(ErrorCode::kOutOfMemory, sentence("attend: could not get memory for the mask of a run of queries, ", bytes, " bytes so far"), bytes);
+  }
+}
+
+// Which groups of query tokens [first, last) meet which blocks of keys, and how.
+void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
+  const std::size_t rows = tiles_->rows;
+  const std::size_t shared = static_cast<std::size_t>(config_->shape.heads / config_->shape.kv_heads);
+  groups_.clear();
+  first_tile_.clear();
+  std::size_t tiles = 0;
+  for (std::size_t t = first; t < last; t += rows) {
+    const std::size_t tokens = std::min(rows, last - t);
+    groups_.push_back({t, tokens, std::min(shared, rows / tokens)});
+    first_tile_.push_back(tiles);
+    tiles += tiles_of(groups_.back());
+  }
+  state_.resize(tiles);
+  grow(packed_, packed_size_, tiles * rows * depth_);
+  grow(mixture_, mixture_size_, tiles * rows * value_stride_);
+
+  meetings_.clear();
+  masks_.clear();
+  const Visibility& sight = *row.sight;
+  const std::size_t keys = sight.keys();
+  using Coverage = Visibility::Coverage;
+  for (std::size_t k0 = 0; k0 < keys; k0 += kTileKeys) {
+    const std::size_t k1 = std::min(k0 + kTileKeys, keys);
+    const Coverage of_run = sight.coverage(first, last, k0, k1);
+    if (of_run == Coverage::kNone) continue;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const TokenGroup& group = groups_[g];
+      const std::size_t q0 = group.first, q1 = q0 + group.tokens;
+      const Coverage seen = of_run == Coverage::kAll ? of_run : sight.coverage(q0, q1, k0, k1);
+      if (seen == Coverage::kNone) continue;
+      std::size_t from = k0, to = k1;
+      if (seen == Coverage::kSome) {  // leave out the panels at either end that nobody sees
+        while (from < to && sight.coverage(q0, q1, from, std::min(from + kPanel, k1)) == Coverage::kNone) from += kPanel;
+        while (from < to && sight.coverage(q0, q1, (to - 1) / kPanel * kPanel, to) == Coverage::kNone) {
+          to = (to - 1) / kPanel * kPanel;
+        }
+        if (from >= to) continue;
+      }
+      Meeting meeting{from, (to - from + kPanel - 1) / kPanel, g, kSeen};
+      if (seen == Coverage::kSome || (to - from) % kPanel != 0) {
+        meeting.mask = masks_.size();
+        masks_.resize(masks_.size() + group.tokens * kTileKeys, 0);
+        for (std::size_t t = 0; t < group.tokens; ++t) {
+          sight.row(q0 + t, from, to, masks_.data() + meeting.mask + t * kTileKeys);
+        }
+      }
+      meetings_.push_back(meeting);
+    }
+  }
+}
+
+void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
+  const AttentionShape& shape = config_->shape;
+  const std::size_t heads = static_cast<std::size_t>(shape.heads), head_dim = static_cast<std::size_t>(shape.head_dim);
+  const std::size_t shared = heads / static_cast<std::size_t>(shape.kv_heads), rows = tiles_->rows;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const TokenGroup& group = groups_[g];
+    for (std::size_t h = 0, i = first_tile_[g]; h < shared; h += group.heads, ++i) {
+      Tile& tile = state_[i];
+      tile.rows = group.tokens * std::min(group.heads, shared - h);
+      std::fill_n(tile.state.highest, kTileRows, kHidden);
+      std::fill_n(tile.state.sum, kTileRows, 0.0f);
+      std::fill_n(mixture_.get() + i * rows * value_stride_, tile.rows * value_stride_, 0.0f);
+      float* packed = packed_.get() + i * rows * depth_;
+      for (std::size_t r = 0; r < tile.rows; ++r) {
+        const std::size_t token = group.first + r % group.tokens;
+        const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
+        const float* q = row.q + (token * heads + head) * head_dim;
+        const float factor = static_cast<float>(scale_at(row.query_position[token]) * (plain_ ? kLog2E : 1));
+        for (std::size_t d = 0; d < head_dim; ++d) packed[d * tile.rows + r] = q[d] * factor;
+        for (std::size_t d = head_dim; d < depth_; ++d) packed[d * tile.rows + r] = 0;
+      }
+    }
+  }
+  for (const Meeting& meeting : meetings_) meet(row, kv_head, meeting);
+  finish(row, kv_head);
+}
+
+// Runs of rows of the tile that belong to one head: action(head, first row, rows).
+template <class Action>
+void Kernel::for_each_head(const Tile& tile, const TokenGroup& group, std::int32_t first_head, Action action) const {
+  for (std::size_t r = 0; r < tile.rows; r += group.tokens) {
+    action(first_head + static_cast<std::int32_t>(r / group.tokens), r, group.tokens);
+  }
+}
+
+// The tiles that terms are asked for: the tokens of the group under one head, one by one where each has a
+// scale of its own. action(tile, first row of it).
+template <class Action>
+void Kernel::each_tile(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting, std::int32_t head,
+                       Action action) const {
+  const TokenGroup& group = groups_[meeting.group];
+  const AttentionShape& shape = config_->shape;
+  const std::size_t step = config_->temperature ? 1 : group.tokens;
+  ScoreTile tile;
+  tile.head = head;
+  tile.kv_head = kv_head;
+  tile.query_rows = step;
+  tile.keys = std::min(meeting.panels * kPanel, row.sight->keys() - meeting.key);
+  tile.first_key = meeting.key;
+  tile.key_position = row.key_position.data() + meeting.key;
+  tile.query_stride = static_cast<std::size_t>(shape.heads) * static_cast<std::size_t>(shape.head_dim);
+  tile.key = content_ ? keys_.get() : nullptr;
+  tile.key_stride = static_cast<std::size_t>(shape.head_dim);
+  tile.head_dim = shape.head_dim;
+  for (std::size_t t = 0; t < group.tokens; t += step) {
+    tile.first_query = group.first + t;
+    tile.query_position = row.query_position.data() + tile.first_query;
+    tile.query = row.q + tile.first_query * tile.query_stride +
+                 static_cast<std::size_t>(head) * static_cast<std::size_t>(shape.head_dim);
+    tile.scale = static_cast<float>(scale_at(row.query_position[tile.first_query]));
+    action(tile, t);
+  }
+}
+
+void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting) {
+  const TokenGroup& group = groups_[meeting.group];
+  const KeyValueStore& store = *row.store;
+  const std::size_t keys = meeting.panels * kPanel, panel_stride = kPanel * depth_;
+  const float* panels = store.key_panels(kv_head) + meeting.key / kPanel * panel_stride;
+  const float* values = store.values(kv_head) + meeting.key * value_stride_;
+  const std::uint8_t* mask = meeting.mask == kSeen ? nullptr : masks_.data() + meeting.mask;
+  const bool careful = mask != nullptr && store.may_be_non_finite(kv_head, meeting.key, meeting.key + keys);
+  if (content_) {
+    const std::size_t there = std::min(keys, row.sight->keys() - meeting.key);
+    for (std::size_t j = 0; j < there; ++j) {
+      store.read_key(kv_head, meeting.key + j, keys_.get() + j * static_cast<std::size_t>(config_->shape.head_dim));
+    }
+  }
+  const std::int32_t shared = config_->shape.heads / config_->shape.kv_heads;
+  std::int32_t head = kv_head * shared;
+  for (std::size_t i = first_tile_[meeting.group]; head < (kv_head + 1) * shared;
+       ++i, head += static_cast<std::int32_t>(group.heads)) {
+    Tile& tile = state_[i];
+    float* mixture = mixture_.get() + i * tiles_->rows * value_stride_;
+    tiles_->product(tile.rows, packed_.get() + i * tiles_->rows * depth_, panels, panel_stride, meeting.panels, depth_,
+                    scores_.get(), kTileKeys, simd::Write::kReplace);
+    if (!plain_) {
+      for (std::size_t r = 0; r < tile.rows && config_->soft_cap; ++r) {
+        tiles_->soften(scores_.get() + r * kTileKeys, keys, static_cast<float>(*config_->soft_cap));
+      }
+      for_each_head(tile, group, head, [&](std::int32_t h, std::size_t first, std::size_t) {
+        for (const auto& term : config_->score_terms) {
+          each_tile(row, kv_head, meeting, h, [&](const ScoreTile& t, std::size_t r) {
+            term->add(t, scores_.get() + (first + r) * kTileKeys, kTileKeys);
+          });
+        }
+      });
+      for (std::size_t r = 0; r < tile.rows; ++r) {
+        tiles_->multiply(scores_.get() + r * kTileKeys, keys, static_cast<float>(kLog2E));
+      }
+    }
+    if (mask != nullptr) {
+      for (std::size_t r = 0; r < tile.rows; ++r) {
+        tiles_->hide(scores_.get() + r * kTileKeys, mask + r % group.tokens * kTileKeys, keys);
+      }
+    }
+    tiles_->softmax(tile.rows, scores_.get(), keys, tile.state);
+    if (careful) {
+      mix_seen(tile, group, mask, keys, values, mixture);
+    } else {
+      tiles_->mixture(tile.rows, scores_.get(), keys, values, value_stride_, tile.state.carry, mixture);
+    }
+    if (config_->value_term) {
+      for_each_head(tile, group, head, [&](std::int32_t h, std::size_t first, std::size_t) {
+        each_tile(row, kv_head, meeting, h, [&](const ScoreTile& t, std::size_t r) {
+          config_->value_term->accumulate(t, scores_.get() + (first + r) * kTileKeys, kTileKeys,
+                                          mixture + (first + r) * value_stride_, value_stride_);
+        });
+      });
+    }
+  }
+}
+
+// The mixture where a hidden value may be NaN or infinite: only what a row sees is touched.
+void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
+                      const float* values, float* mixture) const {
+  for (std::size_t r = 0; r < tile.rows; ++r) {
+    float* y = mixture + r * value_stride_;
+    const float* weight = scores_.get() + r * kTileKeys;
+    const std::uint8_t* seen = mask + r % group.tokens * kTileKeys;
+    for (std::size_t c = 0; c < value_stride_; ++c) y[c] *= tile.state.carry[r];
+    for (std::size_t j = 0; j < keys; ++j) {
+      if (seen[j] == 0) continue;
+      for (std::size_t c = 0; c < value_stride_; ++c) y[c] += weight[j] * values[j * value_stride_ + c];
+    }
+  }
+}
+
+void Kernel::finish(const AttendRow& row, std::int32_t kv_head) {
+  const AttentionShape& shape = config_->shape;
+  const std::size_t heads = static_cast<std::size_t>(shape.heads), value_dim = static_cast<std::size_t>(shape.value_dim);
+  const std::size_t shared = heads / static_cast<std::size_t>(shape.kv_heads);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const TokenGroup& group = groups_[g];
+    for (std::size_t h = 0, i = first_tile_[g]; h < shared; h += group.heads, ++i) {
+      const Tile& tile = state_[i];
+      const float* mixture = mixture_.get() + i * tiles_->rows * value_stride_;
+      for (std::size_t r = 0; r < tile.rows; ++r) {
+        const std::size_t token = group.first + r % group.tokens;
+        const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
+        float* y = row.out + (token * heads + head) * value_dim;
+        float factor = 0, sum = tile.state.sum[r];
+        if (sum != 0) {  // also where it is NaN: the row saw one
+          float carry = 1;
+          if (!config_->sink_logits.empty()) {
+            const double sink = config_->sink_logits[head] * kLog2E, high = tile.state.highest[r];
+            const double top = std::max(high, sink);
+            carry = static_cast<float>(std::exp2(high - top));
+            sum = sum * carry + static_cast<float>(std::exp2(sink - top));
+          }
+          factor = carry / sum;
+        }
+        // A row that saw nothing mixed nothing: its mixture is 0 and so is its factor.
+        for (std::size_t c = 0; c < value_dim; ++c) y[c] = mixture[r * value_stride_ + c] * factor;
+      }
+    }
+  }
+}
+
+}  // namespace locant

@@ -1,0 +1,75 @@
+// The loops where the time goes, as functions on small tiles, one set of them for every instruction set.
+//
+// Attention and the linear layers of a decoder are the same three loops: rows times panels (scores, and
+// every y = x W^T), a streaming softmax over a tile of scores, and rows times rows (the mixture of values).
+// Each function does one tile that fits the first-level cache, and is called many times; everything about
+// masks, heads and memory is decided outside, in code compiled for the plainest machine.
+//
+// Natively the set is chosen once by what the processor has; in WebAssembly it is the build's.
+//
+// Layouts
+//   packed rows   [depth][rows]           the rows of one tile, interleaved: pack() makes them
+//   panel         [depth][kPanelWidth]    16 keys (or 16 outputs of a linear layer), transposed
+//   score tile    [kTileRows][kTileKeys]  row r at r * kTileKeys
+//   value rows    [keys][stride]          row after row; stride a multiple of 16
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace locant::simd {
+
+inline constexpr std::size_t kPanelWidth = 16;  // keys or outputs in a panel
+inline constexpr std::size_t kTileKeys = 64;    // keys in a score tile
+inline constexpr std::size_t kTileRows = 12;    // the most rows of any set; the set's own are Tiles::rows
+inline constexpr std::size_t kDepthStep = 4;    // depths of panels are padded with zeros to a multiple of this
+
+enum class InstructionSet { kScalar, kSimd128, kRelaxed, kSse2, kAvx2, kAvx512 };
+std::string_view to_string(InstructionSet set) noexcept;
+
+// What product() makes of what stands in its output.
+enum class Write { kReplace, kAdd };
+
+// State of the streaming softmax of the rows of one tile, in units of log2.
+struct SoftmaxRows {
+  float highest[kTileRows];  // largest score so far; -infinity at first
+  float sum[kTileRows];      // of 2^(score - highest)
+  float carry[kTileRows];    // out: what the mixture so far is to be multiplied by
+};
+
+struct Tiles {
+  InstructionSet set;
+  std::size_t rows;  // rows of a full tile; any number from 1 to this is served
+
+  // out[r * stride + 16 * p + c] = sum over d of packed[d * rows + r] * panels[p * panel_stride + d * 16 + c]
+  // for `panels` panels; with kAdd it is added. depth is a multiple of kDepthStep.
+  void (*product)(std::size_t rows, const float* packed, const float* panels, std::size_t panel_stride,
+                  std::size_t panel_count, std::size_t depth, float* out, std::size_t stride, Write write);
+
+  // scores[r][0 .. keys) -> 2^(score - highest), keys a multiple of 16; updates the state. A score of
+  // -infinity gives 0, NaN or +infinity makes the row NaN.
+  void (*softmax)(std::size_t rows, float* scores, std::size_t keys, SoftmaxRows& state);
+
+  // mixture[r * stride + c] = carry[r] * mixture[r * stride + c] + sum over keys of weights[r][key] * values[key][c],
+  // c < width, width a multiple of 16, stride that of the values.
+  void (*mixture)(std::size_t rows, const float* weights, std::size_t keys, const float* values, std::size_t width,
+                  const float* carry, float* mixture);
+
+  // scores[0 .. count) -> soft_cap * tanh(scores / soft_cap), count a multiple of 16.
+  void (*soften)(float* scores, std::size_t count, float soft_cap);
+  // scores[0 .. count) times factor, count a multiple of 16.
+  void (*multiply)(float* scores, std::size_t count, float factor);
+  // scores[i] = -infinity where visible[i] is 0, whatever stood there; count a multiple of 16.
+  void (*hide)(float* scores, const std::uint8_t* visible, std::size_t count);
+};
+
+// The set in use: the best that this machine has, unless another was forced.
+const Tiles& tiles() noexcept;
+// The sets that this build can run on this machine, best first.
+std::span<const InstructionSet> available_sets() noexcept;
+// Forces a set, for tests and comparisons; kUnsupported where it is not available.
+void force_set(InstructionSet set);
+
+}  // namespace locant::simd

@@ -1,0 +1,250 @@
+// The one source of the tile functions. A file that is compiled for an instruction set includes it once and
+// names the table that it makes:   LOCANT_TILES(tiles_avx2, InstructionSet::kAvx2)
+//
+// How many accumulators. A multiply-add has a latency of about 4 cycles and two may start in each, so 8 or
+// more independent sums must be under way; WebAssembly on x64 leaves 15 registers. 6 rows x 2 vectors = 12
+// sums, 2 registers for the panel and 1 for the row's number: 15. Without a fused multiply-add the product
+// needs a register of its own and 5 rows do better. With fewer rows the sums are split by depth ("phases").
+#pragma once
+
+#include "locant/simd/tiles.hpp"
+#include "locant/simd/vector.hpp"
+
+namespace locant::simd {
+inline namespace LOCANT_SIMD_SET {
+
+#if defined(__AVX512F__)
+inline constexpr int kRows = 12;
+#elif defined(__wasm_simd128__) && !defined(__wasm_relaxed_simd__)
+inline constexpr int kRows = 6;
+#else
+inline constexpr int kRows = 6;
+#endif
+inline constexpr int kVectorsOfPanel = static_cast<int>(kPanelWidth / kLanes);
+
+// How many vectors beside each other, and how many phases, serve R rows best.
+template <int R>
+struct Shape {
+#if defined(__AVX512F__)
+  static constexpr int vectors = 2;
+  static constexpr int phases = R >= 5 ? 1 : R >= 3 ? 2 : 4;
+#elif defined(__AVX2__) && defined(__FMA__)
+  static constexpr int vectors = 2;
+  static constexpr int phases = R >= 4 ? 1 : R >= 2 ? 2 : 4;
+#else
+  static constexpr int vectors = R >= 3 ? 2 : 4;
+  static constexpr int phases = R >= 4 || R == 2 ? 1 : 2;
+#endif
+};
+
+// Where vector v lies: in the same panel, or in one that follows.
+LOCANT_INLINE std::size_t beside(int v, std::size_t panel_stride) {
+  const std::size_t at = static_cast<std::size_t>(v) * kLanes;
+  return at / kPanelWidth * panel_stride + at % kPanelWidth;
+}
+
+template <int R, int V, int P>
+__attribute__((noinline)) void product_part(const float* packed, const float* panel, std::size_t panel_stride,
+                                            std::size_t depth, float* out, std::size_t stride, Write write) {
+  Floats sum[P][R][V];
+  for (int p = 0; p < P; ++p)
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < V; ++v) sum[p][r][v] = zero();
+  const float* const end = packed + depth * R;
+  do {
+#pragma GCC unroll 4
+    for (int step = 0; step < 4; ++step) {
+      Floats k[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) k[v] = load(panel + beside(v, panel_stride) + step * kPanelWidth);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+        const Floats q = load_splat(packed + step * R + r);
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sum[step % P][r][v] = madd(q, k[v], sum[step % P][r][v]);
+      }
+    }
+    packed += 4 * R;
+    panel += 4 * kPanelWidth;
+  } while (packed != end);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      Floats total = sum[0][r][v];
+      for (int p = 1; p < P; ++p) total = total + sum[p][r][v];
+      float* at = out + r * stride + v * kLanes;
+      store(at, write == Write::kAdd ? load(at) + total : total);
+    }
+  }
+}
+
+template <int R>
+void product_rows(const float* packed, const float* panels, std::size_t panel_stride, std::size_t panel_count,
+                  std::size_t depth, float* out, std::size_t stride, Write write) {
+  constexpr int V = Shape<R>::vectors, P = Shape<R>::phases;
+  constexpr std::size_t kPanels = V > kVectorsOfPanel ? V / kVectorsOfPanel : 1;  // that one part covers
+  std::size_t p = 0;
+  for (; p + kPanels <= panel_count; p += kPanels) {
+    for (int v = 0; v < kVectorsOfPanel; v += V) {
+      product_part<R, V, P>(packed, panels + p * panel_stride + v * kLanes, panel_stride, depth,
+                            out + p * kPanelWidth + v * kLanes, stride, write);
+    }
+  }
+  if constexpr (kPanels > 1) {
+    for (; p < panel_count; ++p) {
+      product_part<R, 1, P>(packed, panels + p * panel_stride, panel_stride, depth, out + p * kPanelWidth, stride, write);
+    }
+  }
+}
+
+template <int R, int V, int P>
+__attribute__((noinline)) void mixture_part(const float* weights, std::size_t keys, const float* values,
+                                            std::size_t width, const float* carry, float* mixture) {
+  Floats sum[P][R][V];
+  for (int r = 0; r < R; ++r) {
+    const Floats c = load_splat(carry + r);
+    for (int v = 0; v < V; ++v) {
+      sum[0][r][v] = load(mixture + r * width + v * kLanes) * c;
+      for (int p = 1; p < P; ++p) sum[p][r][v] = zero();
+    }
+  }
+  const float* const end = weights + keys;
+  do {
+#pragma GCC unroll 4
+    for (int step = 0; step < 4; ++step) {
+      Floats x[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) x[v] = load(values + v * kLanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+        const Floats w = load_splat(weights + r * kTileKeys + step);
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sum[step % P][r][v] = madd(w, x[v], sum[step % P][r][v]);
+      }
+      values += width;
+    }
+    weights += 4;
+  } while (weights != end);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      Floats total = sum[0][r][v];
+      for (int p = 1; p < P; ++p) total = total + sum[p][r][v];
+      store(mixture + r * width + v * kLanes, total);
+    }
+  }
+}
+
+template <int R>
+void mixture_rows(const float* weights, std::size_t keys, const float* values, std::size_t width, const float* carry,
+                  float* mixture) {
+  constexpr int V = Shape<R>::vectors, P = Shape<R>::phases;
+  std::size_t c = 0;
+  for (; c + V * kLanes <= width; c += V * kLanes) {
+    mixture_part<R, V, P>(weights, keys, values + c, width, carry, mixture + c);
+  }
+  if constexpr (V * kLanes > kPanelWidth) {
+    for (; c < width; c += kLanes) mixture_part<R, 1, P>(weights, keys, values + c, width, carry, mixture + c);
+  }
+}
+
+inline void softmax_tile(std::size_t rows, float* scores, std::size_t keys, SoftmaxRows& state) {
+  const float lowest = -__builtin_inff();
+  // A register's width of rows more than there can be, for the vectors below.
+  alignas(64) float change[kTileRows + 4];
+  for (std::size_t r = 0; r < kTileRows + 4; ++r) change[r] = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* s = scores + r * kTileKeys;
+    Floats high0 = load(s), high1 = high0;
+    for (std::size_t j = 0; j < keys; j += 2 * kLanes) {
+      high0 = max_keeping(high0, load(s + j));
+      if (j + kLanes < keys) high1 = max_keeping(high1, load(s + j + kLanes));
+    }
+    const float top = max_of_lanes(max_keeping(high0, high1));
+    const float before = state.highest[r];
+    const float now = before < top ? top : before;
+    state.highest[r] = now;
+    // Where nothing was seen so far both may be -infinity; their difference would be NaN.
+    change[r] = before == lowest ? lowest : before - now;
+  }
+  for (std::size_t r = 0; r < kTileRows; r += kLanes) store(change + r, exp2_of_negative(load(change + r)));
+  for (std::size_t r = 0; r < rows; ++r) {
+    float* s = scores + r * kTileKeys;
+    const Floats high = splat(state.highest[r] == lowest ? 0.0f : state.highest[r]);
+    Floats sum = zero();
+    for (std::size_t j = 0; j < keys; j += kLanes) {
+      const Floats w = exp2_of_negative(load(s + j) - high);
+      store(s + j, w);
+      sum = sum + w;
+    }
+    state.carry[r] = change[r];
+    state.sum[r] = state.sum[r] * change[r] + sum_of_lanes(sum);
+  }
+}
+
+inline void soften_scores(float* scores, std::size_t count, float soft_cap) {
+  const Floats cap = splat(soft_cap), inverse = splat(1.0f / soft_cap);
+  for (std::size_t i = 0; i < count; i += kLanes) store(scores + i, cap * tanh_of(load(scores + i) * inverse));
+}
+
+inline void multiply_scores(float* scores, std::size_t count, float factor) {
+  const Floats f = splat(factor);
+  for (std::size_t i = 0; i < count; i += kLanes) store(scores + i, load(scores + i) * f);
+}
+
+inline void hide_scores(float* scores, const std::uint8_t* visible, std::size_t count) {
+  const Floats hidden = splat(-__builtin_inff());
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    Ints seen;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) seen[lane] = visible[i + lane];
+    store(scores + i, select(seen != 0, load(scores + i), hidden));
+  }
+}
+
+// Picks the function of a number of rows: a jump, then code with every loop of known length.
+#define LOCANT_EACH_ROWS(call) \
+  switch (rows) {              \
+    LOCANT_ROWS_CASES(call)    \
+    default:                   \
+      break;                   \
+  }
+#define LOCANT_ROWS_CASES_6(call) \
+  case 1: call(1); break;         \
+  case 2: call(2); break;         \
+  case 3: call(3); break;         \
+  case 4: call(4); break;         \
+  case 5: call(5); break;         \
+  case 6: call(6); break;
+#if defined(__AVX512F__)
+#define LOCANT_ROWS_CASES(call)  \
+  LOCANT_ROWS_CASES_6(call)      \
+  case 7: call(7); break;        \
+  case 8: call(8); break;        \
+  case 9: call(9); break;        \
+  case 10: call(10); break;      \
+  case 11: call(11); break;      \
+  case 12: call(12); break;
+#else
+#define LOCANT_ROWS_CASES(call) LOCANT_ROWS_CASES_6(call)
+#endif
+
+inline void product_tile(std::size_t rows, const float* packed, const float* panels, std::size_t panel_stride,
+                         std::size_t panel_count, std::size_t depth, float* out, std::size_t stride, Write write) {
+#define LOCANT_CALL(R) product_rows<R>(packed, panels, panel_stride, panel_count, depth, out, stride, write)
+  LOCANT_EACH_ROWS(LOCANT_CALL)
+#undef LOCANT_CALL
+}
+
+inline void mixture_tile(std::size_t rows, const float* weights, std::size_t keys, const float* values,
+                         std::size_t width, const float* carry, float* mixture) {
+#define LOCANT_CALL(R) mixture_rows<R>(weights, keys, values, width, carry, mixture)
+  LOCANT_EACH_ROWS(LOCANT_CALL)
+#undef LOCANT_CALL
+}
+
+}  // namespace LOCANT_SIMD_SET
+
+#define LOCANT_TILES(name, set) \
+  extern const Tiles name;      \
+  const Tiles name{set, static_cast<std::size_t>(kRows), product_tile, softmax_tile, \
+                   mixture_tile, soften_scores, multiply_scores, hide_scores};
+
+}  // namespace locant::simd

@@ -1,0 +1,173 @@
+// One vector of floats, as wide as the instruction set that the including file is compiled for.
+//
+//   WebAssembly SIMD128 and relaxed SIMD, SSE2     4 lanes
+//   AVX2 with FMA                                  8 lanes
+//   AVX-512                                       16 lanes
+//   WebAssembly without SIMD, other machines       4 lanes that the compiler takes apart
+//
+// madd(a, b, c) = a * b + c is fused (one rounding) under relaxed SIMD, AVX2 and AVX-512, and a product and a
+// sum (two roundings) elsewhere; every other operation gives the same bits everywhere. Names live in an inline
+// namespace of the instruction set, so that files compiled for different sets never share a function.
+// Nothing here calls the standard library: the linker may keep any one copy of a shared function, and it
+// would have to run on every machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#if defined(__wasm_relaxed_simd__)
+#define LOCANT_SIMD_SET relaxed
+#else
+#define LOCANT_SIMD_SET simd128
+#endif
+#elif defined(__AVX512F__)
+#include <immintrin.h>
+#define LOCANT_SIMD_SET avx512
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define LOCANT_SIMD_SET avx2
+#elif defined(__SSE2__)
+#include <immintrin.h>
+#define LOCANT_SIMD_SET sse2
+#else
+#define LOCANT_SIMD_SET scalar
+#endif
+
+#define LOCANT_INLINE inline __attribute__((always_inline))
+
+namespace locant::simd {
+inline namespace LOCANT_SIMD_SET {
+
+#if defined(__AVX512F__)
+inline constexpr std::size_t kLanes = 16;
+inline constexpr int kRegisters = 32;
+#elif defined(__AVX2__) && defined(__FMA__)
+inline constexpr std::size_t kLanes = 8;
+inline constexpr int kRegisters = 16;
+#else
+inline constexpr std::size_t kLanes = 4;
+inline constexpr int kRegisters = 16;
+#endif
+
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef std::int32_t Ints __attribute__((vector_size(4 * kLanes)));
+// The same at any address.
+typedef float LooseFloats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+
+LOCANT_INLINE Floats load(const float* p) { return *reinterpret_cast<const LooseFloats*>(p); }
+LOCANT_INLINE void store(float* p, Floats x) { *reinterpret_cast<LooseFloats*>(p) = x; }
+LOCANT_INLINE Ints bits(Floats x) { return reinterpret_cast<Ints>(x); }
+LOCANT_INLINE Floats from_bits(Ints x) { return reinterpret_cast<Floats>(x); }
+
+LOCANT_INLINE Floats splat(float x) {
+#if defined(__wasm_simd128__)
+  return reinterpret_cast<Floats>(wasm_f32x4_splat(x));
+#elif defined(__AVX512F__)
+  return _mm512_set1_ps(x);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_set1_ps(x);
+#else
+  return Floats{x, x, x, x};
+#endif
+}
+
+LOCANT_INLINE Floats load_splat(const float* p) {
+#if defined(__wasm_simd128__)
+  return reinterpret_cast<Floats>(wasm_v128_load32_splat(p));
+#else
+  return splat(*p);
+#endif
+}
+
+LOCANT_INLINE Floats zero() { return Floats{}; }
+
+LOCANT_INLINE Floats madd(Floats a, Floats b, Floats c) {
+#if defined(__wasm_relaxed_simd__)
+  return reinterpret_cast<Floats>(wasm_f32x4_relaxed_madd(reinterpret_cast<v128_t>(a), reinterpret_cast<v128_t>(b),
+                                                          reinterpret_cast<v128_t>(c)));
+#elif defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// a where it is not below b, else b. A NaN in a stays, one in b is passed over.
+LOCANT_INLINE Floats max_keeping(Floats a, Floats b) {
+#if defined(__wasm_simd128__)
+  return reinterpret_cast<Floats>(wasm_f32x4_pmax(reinterpret_cast<v128_t>(a), reinterpret_cast<v128_t>(b)));
+#elif defined(__AVX512F__)
+  return _mm512_mask_max_ps(a, 0xffff, b, a);  // the unmasked form warns of its own variable in GCC 12
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_max_ps(b, a);
+#elif defined(__SSE2__)
+  return _mm_max_ps(b, a);
+#else
+  Floats out{};
+  for (std::size_t i = 0; i < kLanes; ++i) out[i] = a[i] < b[i] ? b[i] : a[i];
+  return out;
+#endif
+}
+
+// a where the mask's bits are set, b where they are not.
+LOCANT_INLINE Floats select(Ints mask, Floats a, Floats b) { return from_bits((bits(a) & mask) | (bits(b) & ~mask)); }
+
+// Lane by lane, in pairs: the order of the sum depends on the number of lanes alone.
+LOCANT_INLINE float sum_of_lanes(Floats x) {
+  float part[kLanes];
+  store(part, x);
+  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) part[i] += part[i + width];
+  }
+  return part[0];
+}
+
+LOCANT_INLINE float max_of_lanes(Floats x) {
+  float part[kLanes];
+  store(part, x);
+  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) part[i] = part[i] < part[i + width] ? part[i + width] : part[i];
+  }
+  return part[0];
+}
+
+// 2^x for x <= 0; NaN for NaN. x = n + f with n whole and |f| <= 1/2: 2^n by its exponent bits, 2^f by a
+// polynomial of degree 6 (minimax in relative error, 2.6e-9; 1.1e-7 with the float32 rounding). Below 2^-126
+// the result is 0.
+LOCANT_INLINE Floats exp2_of_negative(Floats x) {
+  const Floats low = splat(-127.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: its sum with x rounds to whole
+  x = max_keeping(x, low);
+  const Floats shifted = x + magic;
+  const Floats f = x - (shifted - magic);
+  Floats p = splat(0.00015594677824992687f);
+  p = madd(p, f, splat(0.0013406643411144614f));
+  p = madd(p, f, splat(0.009617692790925503f));
+  p = madd(p, f, splat(0.055503103882074356f));
+  p = madd(p, f, splat(0.24022652208805084f));
+  p = madd(p, f, splat(0.6931472420692444f));
+  p = madd(p, f, splat(1.0f));
+  return p * from_bits((bits(shifted) + 127) << 23);
+}
+
+// tanh(x): an odd polynomial where |x| < 1/4, (1 - t) / (1 + t) with t = e^(-2|x|) elsewhere. Relative error
+// 2e-7; NaN for NaN.
+LOCANT_INLINE Floats tanh_of(Floats x) {
+  const Ints sign = bits(x) & bits(splat(-0.0f));
+  const Floats size = from_bits(bits(x) ^ sign);
+  const Floats t = exp2_of_negative(size * splat(-2.8853900817779268f));
+  const Floats far = (splat(1.0f) - t) / (splat(1.0f) + t);
+  const Floats y = size * size;
+  Floats p = splat(62.0f / 2835.0f);
+  p = madd(p, y, splat(-17.0f / 315.0f));
+  p = madd(p, y, splat(2.0f / 15.0f));
+  p = madd(p, y, splat(-1.0f / 3.0f));
+  const Floats near = madd(p * y, size, size);
+  return from_bits(bits(select(size < splat(0.25f), near, far)) | sign);
+}
+
+}  // namespace LOCANT_SIMD_SET
+}  // namespace locant::simd
