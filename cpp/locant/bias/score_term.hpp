@@ -6,6 +6,24 @@
 // read only positions (ALiBi, T5, a caller's own function) ignore the content; content-dependent ones
 // (Shaw, Transformer-XL, DeBERTa) read the query rows and keys of the tile. Nothing is ever T x T.
 // Displacement is key position - query position everywhere.
+//
+// What each method promises. "shift": the same number is added to all positions and nothing changes (position
+// rows only enter as differences), so equal displacements give equal terms (Toeplitz) for terms without content.
+//
+//   term                    content   shift   symmetric          merges displacements    header
+//   ALiBi, causal           no        yes     no (odd)           no                      alibi.hpp
+//   ALiBi, symmetric        no        yes     yes                no                      alibi.hpp
+//   T5 buckets              no        yes     no                 buckets                 t5.hpp
+//   own function            no        yes     as it is           as it is                custom.hpp
+//   own displacement table  no        yes     as it is           past its ends           custom.hpp
+//   own matrix              no        no      as it is           no                      custom.hpp
+//   KERPLE                  no        yes     yes                no                      decay.hpp
+//   Sandwich                no        yes     yes                no                      decay.hpp
+//   FIRE                    no        NO: divides by the query's position                fire.hpp
+//   CoPE                    yes       yes: reads no position number, only what lies between   cope.hpp
+//   Shaw                    query     yes     no                 clip                    shaw.hpp
+//   Transformer-XL, XLNet   both      yes     no                 clamp, if any           transformer_xl.hpp
+//   DeBERTa                 both      yes     no                 buckets or clip         deberta.hpp
 #pragma once
 
 #include <cstddef>
@@ -15,7 +33,7 @@
 
 namespace locant {
 
-// One tile of one head. Positions are those of axis 0.
+// One tile of one head. Positions are those of axis 0 and 0 or more.
 struct ScoreTile {
   std::int32_t head = 0;     // query head
   std::int32_t kv_head = 0;  // the key head it reads
@@ -40,6 +58,8 @@ class ScoreTerm {
   virtual void add(const ScoreTile& tile, float* scores, std::size_t stride) const = 0;
   // Whether add() reads `query` and `key`.
   virtual bool needs_content() const noexcept { return false; }
+  // Whether positions enter through key - query alone; false promises nothing.
+  virtual bool shift_invariant() const noexcept { return false; }
   // Checks itself against the attention it is about to serve; throws kShape or kArgument.
   virtual void require_fits(std::int32_t heads, std::int32_t kv_heads, std::int32_t head_dim) const = 0;
   virtual MethodDescription describe() const = 0;
