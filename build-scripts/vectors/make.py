@@ -15,7 +15,7 @@ import sys
 
 import common
 
-MODULES = ["rotary", "rules", "axes", "layers", "absolute"]
+MODULES = ["rotary", "rules", "axes", "layers", "absolute", "bias"]
 
 
 def registry(names):

@@ -11,14 +11,27 @@ import subprocess
 import sys
 
 
+_workers = {}
+
+
 def call(function, **arguments):
-    python = os.environ.get("VECTORS_OLD_PYTHON", sys.prefix.rstrip("/") + "-old/bin/python")
-    environment = dict(os.environ, USE_TF="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
-    done = subprocess.run([python, __file__, function], input=json.dumps(arguments), text=True, env=environment,
-                          capture_output=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"{function} failed in the second environment:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    # TensorFlow and torch do not share a process; each keeps one worker, since importing them takes seconds.
+    side = "tensorflow" if function.startswith("t2t") else "torch"
+    if side not in _workers:
+        python = os.environ.get("VECTORS_OLD_PYTHON", sys.prefix.rstrip("/") + "-old/bin/python")
+        environment = dict(os.environ, USE_TF="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+        _workers[side] = subprocess.Popen([python, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          stderr=subprocess.DEVNULL, text=True, env=environment)
+    worker = _workers[side]
+    worker.stdin.write(json.dumps([function, arguments]) + "\n")
+    worker.stdin.flush()
+    for line in worker.stdout:
+        if line.startswith("answer "):
+            answer = json.loads(line[len("answer "):])
+            if "error" in answer:
+                raise RuntimeError(f"{function} failed in the second environment:\n{answer['error']}")
+            return answer["result"]
+    raise RuntimeError(f"the second environment ended while it ran {function}")
 
 
 # --- below: runs in the second environment ------------------------------------------------------------------------
@@ -80,8 +93,95 @@ def t2t_timing_signal(length, channels, min_timescale, max_timescale, start_inde
     return function(length, channels, min_timescale, max_timescale, start_index).numpy()[0].tolist()
 
 
+def t2t_shaw(q, k, v, keys, values, bias, max_relative_position, cache):
+    """The body of dot_product_attention_relative with given tables; q is [1, heads, length, depth], scaled already."""
+    import tensorflow.compat.v1 as tf
+    path = t2t_module()
+    matrix = nested_function(path, "_generate_relative_positions_matrix", tf=tf)
+    inner = nested_function(path, "_relative_attention_inner", tf=tf)
+    q, k, v, keys, values = (tf.constant(x, tf.float32) for x in (q, k, v, keys, values))
+    index = matrix(q.shape[2], k.shape[2], max_relative_position, cache)
+    logits = inner(q, k, tf.gather(keys, index), True)
+    if bias is not None:
+        logits += tf.constant(bias, tf.float32)
+    weights = tf.nn.softmax(logits)
+    output = inner(weights, v, tf.gather(values, index), False)
+    return {"index": index.numpy().tolist(), "logits": logits.numpy().tolist(), "weights": weights.numpy().tolist(),
+            "output": output.numpy().tolist()}
+
+
+def bert_relative(kind, q, k, v, table, mask):
+    """BertSelfAttention on given q, k, v [tokens, heads, dim] (its projections replaced)."""
+    import torch
+    from transformers import BertConfig
+    from transformers.models.bert.modeling_bert import BertSelfAttention
+    q, k, v, table = (torch.tensor(x) for x in (q, k, v, table))
+    tokens, heads, dim = q.shape
+    config = BertConfig(hidden_size=heads * dim, num_attention_heads=heads, max_position_embeddings=(len(table) + 1) // 2,
+                        position_embedding_type=kind)
+    module = BertSelfAttention(config).eval()
+    with torch.no_grad():
+        module.distance_embedding.weight.copy_(table)
+        for name, x in (("query", q), ("key", k), ("value", v)):
+            setattr(module, name, Given(x.reshape(1, tokens, heads * dim)))
+        context, weights = module(torch.zeros(1, tokens, heads * dim), output_attentions=True,
+                                  attention_mask=None if mask is None else torch.tensor(mask)[None, None])
+    return {"output": context.reshape(tokens, heads, dim).tolist(), "weights": weights[0].tolist()}
+
+
+def transfo_xl(q, k, v, r, content_bias, position_bias, mask):
+    """RelPartialLearnableMultiHeadAttn on given q [tokens, heads, dim], k, v [keys, heads, dim], r [keys, heads, dim]."""
+    import torch
+    from transformers.models.deprecated.transfo_xl.modeling_transfo_xl import RelPartialLearnableMultiHeadAttn
+    q, k, v, r, u, w = (torch.tensor(x) for x in (q, k, v, r, content_bias, position_bias))
+    tokens, heads, dim = q.shape
+    keys = k.shape[0]
+    module = RelPartialLearnableMultiHeadAttn(heads, heads * dim, dim, 0.0).eval()
+    with torch.no_grad():
+        module.r_w_bias.copy_(u)
+        module.r_r_bias.copy_(w)
+        padded = torch.cat([torch.zeros(keys - tokens, heads, dim), q])  # rows of the memory are dropped from the queries
+        module.qkv_net = Given(torch.cat([x.reshape(keys, 1, heads * dim) for x in (padded, k, v)], -1))
+        module.r_net = Given(r.reshape(keys, heads * dim))
+        module.o_net = torch.nn.Identity()
+        module.layer_norm = torch.nn.Identity()
+        out, weights = module(torch.zeros(tokens, 1, heads * dim), torch.zeros(keys, heads * dim),
+                              attn_mask=None if mask is None else torch.tensor(mask),
+                              mems=torch.zeros(keys - tokens, 1, heads * dim), output_attentions=True)
+    return {"output": out.reshape(tokens, heads, dim).tolist(), "weights": weights[:, :, 0].permute(2, 0, 1).tolist()}
+
+
+def transfo_xl_shift(x):
+    import torch
+    from transformers.models.deprecated.transfo_xl.modeling_transfo_xl import RelPartialLearnableMultiHeadAttn
+    return RelPartialLearnableMultiHeadAttn._rel_shift(None, torch.tensor(x)).tolist()
+
+
+def transfo_xl_table(positions, width):
+    import torch
+    from transformers.models.deprecated.transfo_xl.modeling_transfo_xl import PositionalEmbedding
+    return PositionalEmbedding(width)(torch.tensor(positions, dtype=torch.float))[:, 0].tolist()
+
+
+def Given(x):
+    """A module that answers with x, whatever it is asked."""
+    import torch
+
+    class Answer(torch.nn.Module):
+        def forward(self, _):
+            return x
+
+    return Answer()
+
+
 if __name__ == "__main__":
+    import traceback
     import warnings
     warnings.filterwarnings("ignore")
-    answer = globals()[sys.argv[1]](**json.loads(sys.stdin.read()))
-    print(json.dumps(answer))
+    for request in sys.stdin:
+        name, given = json.loads(request)
+        try:
+            reply = {"result": globals()[name](**given)}
+        except Exception:
+            reply = {"error": traceback.format_exc()}
+        print("answer " + json.dumps(reply), flush=True)

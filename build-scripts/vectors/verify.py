@@ -350,6 +350,125 @@ def check_rows(document):
         near(got, want, 0, case["name"])
 
 
+# --- door 3 ----------------------------------------------------------------------------------------------------------
+
+T5_STARTS = {  # first distance of each bucket, by hand from the definition
+    (True, 32, 128): [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91],
+    (False, 32, 128): list(range(17)) + [19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113],
+}
+
+
+def check_t5(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        if "displacement" not in case["inputs"]:
+            continue
+        d = get(case, "inputs", "displacement").astype(np.int64)
+        got = get(case, "expected", "bucket")
+        near(got, get(case, "exact", "bucket"), 0, case["name"])
+        half = p["buckets"] // 2 if p["bidirectional"] else p["buckets"]
+        distance = np.abs(d) if p["bidirectional"] else np.maximum(-d, 0)
+        starts = T5_STARTS.get((p["bidirectional"], p["buckets"], p["max_distance"]))
+        if starts is not None:
+            want = np.searchsorted(starts, distance, side="right") - 1
+        else:
+            exact = half // 2
+            ratio = np.log(np.maximum(distance, 1) / exact) / np.log(p["max_distance"] / exact) * (half - exact)
+            want = np.where(distance < exact, distance, np.minimum(exact + np.floor(ratio + 1e-9), half - 1))
+        if p["bidirectional"]:
+            want = want + np.where(d > 0, half, 0)
+        near(got, want, 0, case["name"])
+
+
+def slopes_by_recursion(n, top=8):
+    if n & (n - 1) == 0:
+        ratio = 2.0 ** (-top / n)
+        return [ratio ** (k + 1) for k in range(n)]
+    c = 1 << (n.bit_length() - 1)
+    return slopes_by_recursion(c, top) + slopes_by_recursion(2 * c, top)[0::2][:n - c]
+
+
+def check_slopes(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        if "last_heads" in p:
+            want = np.concatenate([slopes_by_recursion(n) for n in range(p["first_heads"], p["last_heads"] + 1)])
+            near(get(case, "expected", "slopes") / want, np.ones_like(want), 1e-6, case["name"])
+        else:
+            near(get(case, "exact", "slopes"), slopes_by_recursion(p["heads"], p["bias_max"]), 1e-15, case["name"])
+
+
+def check_kerple(document):
+    for case in document["cases"]:
+        p, d = case["parameters"], get(case, "inputs", "distance").astype(float)
+        want = -p["r1"] * (np.log1p(p["r2"] * d) if p["kind"] == "logarithmic" else d ** p["r2"])
+        near(get(case, "exact", "bias") / (1 + np.abs(want)), want / (1 + np.abs(want)), 1e-14, case["name"])
+
+
+def check_fire(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        w1, b1, w2, b2 = (get(case, "inputs", n).astype(float) for n in ("w1", "b1", "w2", "b2"))
+        i, j = np.indices((p["length"], p["length"]))
+        x = np.log1p(p["c"] * np.maximum(i - j, 0)) / (np.log1p(p["c"] * np.maximum(i, p["threshold"])) + p["epsilon"])
+        hidden = np.maximum(x[..., None] * w1 + b1, 0)
+        want = np.where(i >= j, np.moveaxis(hidden @ w2.T + b2, -1, 0), 0)
+        near(get(case, "exact", "bias"), want, 1e-12, case["name"])
+
+
+def check_sandwich(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        d = np.subtract.outer(np.arange(p["length"]), np.arange(p["length"]))
+        waves = np.real(np.exp(1j * d[..., None] * plain_frequencies(p["base"], p["width"]))).sum(-1)
+        want = np.stack([waves * p["heads"] / (8 * (h + 1)) for h in range(p["heads"])])
+        near(get(case, "exact", "bias"), want, 1e-11, case["name"])
+
+
+def check_shaw(document):
+    for case in document["cases"]:
+        if "BERT" in case["name"]:
+            continue
+        p = case["parameters"]
+        q, k, v, a, b = (get(case, "inputs", n).astype(float) for n in ("q", "k", "v", "key_table", "value_table"))
+        offset = len(k) - len(q)
+        out = np.zeros((len(q), q.shape[1], v.shape[2]))
+        for t in range(len(q)):
+            for h in range(q.shape[1]):
+                seen = range(offset + t + 1) if p["causal"] else range(len(k))
+                rows = [max(-p["clip"], min(p["clip"], j - offset - t)) + p["clip"] for j in seen]
+                s = np.array([p["scale"] * q[t, h] @ (k[j, h] + a[r]) for j, r in zip(seen, rows)])
+                w = np.exp(s - s.max()) / np.exp(s - s.max()).sum()
+                out[t, h] = sum(x * (v[j, h] + b[r]) for x, j, r in zip(w, seen, rows))
+        near(out, get(case, "exact", "output"), 1e-12, case["name"])
+
+
+def check_shift(document):
+    """The shift of a counter as a rule on indices."""
+    for case in document["cases"]:
+        if "shifted" not in case["expected"]:
+            continue
+        x, want = get(case, "inputs", "x"), get(case, "expected", "shifted")
+        rows, columns = x.shape
+        flat = []
+        for r in range(rows):
+            flat += ([0.0] if case["parameters"]["method"] == "Transformer-XL" else []) + list(x[r])
+        if case["parameters"]["method"] == "Transformer-XL":
+            got = np.array(flat[rows:]).reshape(rows, columns)
+        else:
+            got = np.array(flat[rows:]).reshape(rows, columns - 1)[:, :case["parameters"]["keys"]]
+        near(got, want, 0, case["name"])
+
+
+def check_deberta_buckets(document):
+    for case in document["cases"]:
+        p, r = case["parameters"], get(case, "inputs", "query_minus_key").astype(float)
+        mid = p["buckets"] // 2
+        far = mid + np.ceil(np.log(np.maximum(abs(r), 1) / mid) / np.log((p["max_position"] - 1) / mid) * (mid - 1) - 1e-9)
+        near(get(case, "exact", "bucket"), np.where(abs(r) <= mid, r, np.sign(r) * far), 0, case["name"])
+        near(get(case, "expected", "bucket"), get(case, "exact", "bucket"), 0, case["name"])
+
+
 CHECKS = {
     "rotary_half_split.json": check_rotation,
     "rotary_interleaved.json": check_rotation,
@@ -380,6 +499,14 @@ CHECKS = {
     "table_interpolation_linear.json": check_linear,
     "table_interpolation_grid.json": check_grid,
     "positions_learned.json": check_rows,
+    "bias_t5.json": check_t5,
+    "bias_alibi_slopes.json": check_slopes,
+    "bias_kerple.json": check_kerple,
+    "bias_fire.json": check_fire,
+    "bias_sandwich.json": check_sandwich,
+    "bias_shaw.json": check_shaw,
+    "bias_transformer_xl.json": check_shift,
+    "bias_deberta_buckets.json": check_deberta_buckets,
 }
 
 
