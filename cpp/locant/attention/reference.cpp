@@ -30,14 +30,15 @@ void rotate(Matrix& rows, const RotaryPlan& plan, const Positions& positions, st
     for (Eigen::Index i = 0; i < pairs; ++i) {
       const auto pair = static_cast<std::size_t>(i);
       const int axis = plan.axis_of_pair.empty() ? 0 : plan.axis_of_pair[pair];
-      const double p = positions.position(axis)[first + static_cast<std::size_t>(t)] + plan.position_offset;
+      const double p = positions.position(axis)[first + static_cast<std::size_t>(t)];
+      const double offset = plan.axis_offsets.empty() ? 0 : plan.axis_offsets[static_cast<std::size_t>(axis)];
       double factor = plan.attention_factor;
       if (plan.xpos) {
         const double zeta = (2.0 * static_cast<double>(i) / plan.rotated_width() + plan.xpos->gamma) / (1 + plan.xpos->gamma);
         const double power = (p - plan.xpos->center) / plan.xpos->scale_base;
         factor *= std::pow(zeta, role == RotationRole::kQuery ? power : -power);
       }
-      const double angle = p * plan.inverse_frequencies[pair];
+      const double angle = (p + offset) * plan.inverse_frequencies[pair];
       const double c = std::cos(angle) * factor, s = std::sin(angle) * factor;
       const bool interleaved = plan.pairing == Pairing::kInterleaved;
       const Eigen::Index a = plan.start + (interleaved ? 2 * i : i);
