@@ -15,7 +15,7 @@ import sys
 
 import common
 
-MODULES = ["rotary", "rules", "axes", "layers", "absolute", "bias"]
+MODULES = ["rotary", "rules", "axes", "layers", "absolute", "bias", "attention"]
 
 
 def registry(names):
