@@ -469,6 +469,108 @@ def check_deberta_buckets(document):
         near(get(case, "expected", "bucket"), get(case, "exact", "bucket"), 0, case["name"])
 
 
+# --- attention and decoder -------------------------------------------------------------------------------------------
+
+def check_sdpa(document):
+    """Scores of every pair, then a softmax over the visible ones, all heads at once."""
+    for case in document["cases"]:
+        p = case["parameters"]
+        q, k, v = (get(case, "inputs", n).astype(float) for n in "qkv")
+        seen = get(case, "inputs", "visible").astype(bool)
+        group = p["heads"] // p["kv_heads"]
+        k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+        s = np.einsum("qhd,khd->hqk", q, k) * p["scale"]
+        if "softcap" in p:
+            s = p["softcap"] * np.tanh(s / p["softcap"])
+        if "bias" in case["inputs"]:
+            s = s + get(case, "inputs", "bias")
+        top = np.where(seen, s, -1e300).max(-1, keepdims=True)
+        e = np.where(seen, np.exp(np.minimum(s - top, 0)), 0)
+        total = e.sum(-1, keepdims=True)
+        if "sinks" in case["inputs"]:
+            total = total + np.exp(get(case, "inputs", "sinks")[:, None, None] - top)
+        w = np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+        near(np.einsum("hqk,khd->qhd", w, v), get(case, "exact" if "exact" in case else "expected", "output"), 1e-11, case["name"])
+
+
+def read_safetensors(path):
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    out = {}
+    for name, entry in json.loads(raw[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        part = raw[8 + size + begin:8 + size + end]
+        if entry["dtype"] == "BF16":
+            values = (np.frombuffer(part, np.uint16).astype(np.uint32) << 16).view(np.float32)
+        else:
+            values = np.frombuffer(part, {"F32": np.float32, "F16": np.float16}[entry["dtype"]])
+        out[name] = values.astype(np.float64).reshape(entry["shape"])
+    return out
+
+
+def llama_logits(weights, config, tokens, positions, segments):
+    """A Llama forward in float64, from the paper's parts."""
+    heads, kv_heads, dim = config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"]
+    rope = config["rope_parameters"]
+    ladder = plain_frequencies(rope["rope_theta"], dim)
+    if rope["rope_type"] == "llama3":
+        turns = rope["original_max_position_embeddings"] * ladder / (2 * np.pi)
+        keep = np.clip((turns - rope["low_freq_factor"]) / (rope["high_freq_factor"] - rope["low_freq_factor"]), 0, 1)
+        ladder = ladder * (keep + (1 - keep) / rope["factor"])
+
+    def norm(x, name):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + config["rms_norm_eps"]) * weights[name]
+
+    count = len(tokens)
+    seen = (np.arange(count)[None] <= np.arange(count)[:, None]) & (segments[None] == segments[:, None])
+    x = weights["model.embed_tokens.weight"][tokens]
+    for layer in range(config["num_hidden_layers"]):
+        prefix = f"model.layers.{layer}."
+        h = norm(x, prefix + "input_layernorm.weight")
+        q, k, v = (h @ weights[f"{prefix}self_attn.{n}_proj.weight"].T for n in "qkv")
+        q = turn(q.reshape(count, heads, dim), positions, ladder, "half-split")
+        k = turn(k.reshape(count, kv_heads, dim), positions, ladder, "half-split").repeat(heads // kv_heads, 1)
+        v = v.reshape(count, kv_heads, dim).repeat(heads // kv_heads, 1)
+        s = np.where(seen, np.einsum("qhd,khd->hqk", q, k) / math.sqrt(dim), -np.inf)
+        w = np.exp(s - s.max(-1, keepdims=True))
+        w = w / w.sum(-1, keepdims=True)
+        x = x + np.einsum("hqk,khd->qhd", w, v).reshape(count, -1) @ weights[prefix + "self_attn.o_proj.weight"].T
+        h = norm(x, prefix + "post_attention_layernorm.weight")
+        gate = h @ weights[prefix + "mlp.gate_proj.weight"].T
+        x = x + (gate / (1 + np.exp(-gate)) * (h @ weights[prefix + "mlp.up_proj.weight"].T)) @ weights[prefix + "mlp.down_proj.weight"].T
+    return norm(x, "model.norm.weight") @ weights["model.embed_tokens.weight"].T
+
+
+def check_llama(document):
+    config = document["config"]
+    weights = read_safetensors(common.VECTORS / config["weights"])
+    for case in document["cases"]:
+        tokens = get(case, "inputs", "tokens")
+        if tokens.ndim == 2:
+            mask, places, want = get(case, "inputs", "attention_mask"), get(case, "inputs", "positions"), get(case, "expected", "last_logits")
+            for row in range(len(tokens)):
+                keep = mask[row] == 1
+                got = llama_logits(weights, config, tokens[row][keep], places[row][keep], np.zeros(keep.sum(), int))
+                near(got[-1], want[row], 3e-5, f"{case['name']}, row {row}")
+            continue
+        if "generated" in case["expected"]:
+            ids = list(tokens)
+            for token in get(case, "expected", "generated"):
+                logits = llama_logits(weights, config, np.array(ids), np.arange(len(ids)), np.zeros(len(ids), int))[-1]
+                near(int(logits.argmax()), token, 0, case["name"])
+                ids.append(int(token))
+            continue
+        positions = get(case, "inputs", "positions") if "positions" in case["inputs"] else np.arange(len(tokens))
+        segments = np.repeat(np.arange(len(case["parameters"].get("lengths", [0]))), case["parameters"].get("lengths", [len(tokens)]))
+        got = llama_logits(weights, config, tokens, positions, segments)
+        if "logits" in case["expected"]:
+            near(got, get(case, "expected", "logits"), 3e-5, case["name"])
+        else:
+            near(got[-1], get(case, "expected", "last_logits"), 3e-5, case["name"])
+
+
 CHECKS = {
     "rotary_half_split.json": check_rotation,
     "rotary_interleaved.json": check_rotation,
@@ -507,6 +609,13 @@ CHECKS = {
     "bias_shaw.json": check_shaw,
     "bias_transformer_xl.json": check_shift,
     "bias_deberta_buckets.json": check_deberta_buckets,
+    "attention_sdpa.json": check_sdpa,
+    "attention_softcap.json": check_sdpa,
+    "attention_sinks.json": check_sdpa,
+    "decoder_llama.json": check_llama,
+    "decoder_llama_llama3.json": check_llama,
+    "decoder_llama_bf16.json": check_llama,
+    "decoder_llama_f16.json": check_llama,
 }
 
 
