@@ -56,6 +56,15 @@ std::span<const float> Weights::require(std::string_view call, std::string_view 
   return values(found->second);
 }
 
+void Weights::drop(std::string_view name) noexcept {
+  const auto found = index_.find(std::string(name));
+  if (found == index_.end()) return;
+  const std::size_t at = found->second;
+  index_.erase(found);
+  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(at));
+  for (auto& [other, index] : index_) index -= index > at;
+}
+
 std::size_t Weights::parameters() const noexcept {
   std::size_t total = 0;
   for (const Entry& entry : entries_) total += entry.size;

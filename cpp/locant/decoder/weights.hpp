@@ -47,6 +47,9 @@ class Weights {
   // kArgument where there is no such tensor, kShape where it has another shape; `call` begins the sentence.
   std::span<const float> require(std::string_view call, std::string_view name, std::span<const std::int64_t> shape) const;
 
+  // Gives the memory of a tensor back once its values are kept elsewhere; require() no longer finds it.
+  void drop(std::string_view name) noexcept;
+
   // Values of all tensors together, and the memory they take.
   std::size_t parameters() const noexcept;
   std::size_t bytes() const noexcept { return parameters() * sizeof(float); }
