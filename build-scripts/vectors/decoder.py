@@ -66,6 +66,10 @@ def build(kind):
             layer_types=["sliding_attention", "full_attention"], pad_token_id=None, bos_token_id=None, eos_token_id=None)
         config._attn_implementation = "eager"
         return initialise(transformers.Gemma2ForCausalLM(config), 3)
+    if kind == "mpt":
+        config = transformers.MptConfig(vocab_size=64, d_model=24, n_heads=3, n_layers=2, expansion_ratio=4, max_seq_len=32,
+                                        no_bias=True, bos_token_id=None, eos_token_id=None, pad_token_id=None)
+        return initialise(transformers.MptForCausalLM(config), 4)
     raise KeyError(kind)
 
 
@@ -123,6 +127,8 @@ def cases_of(kind, model, generate=True, padded=True):
     logits = logits_of(model, [TOKENS])[0]
     cases.append({"name": "full forward", "parameters": {}, "inputs": {"tokens": tensor(np.array(TOKENS))},
                   "expected": {"logits": tensor(logits)}})
+    if not padded:
+        return cases
     positions = [p + 5 for p in range(len(TOKENS))]
     shifted = logits_of(model, [TOKENS], position_ids=torch.tensor([positions]))[0]
     cases.append({"name": "full forward, positions from 5", "parameters": {},
@@ -212,6 +218,70 @@ def gemma2():
     return result
 
 
+def llama_variants():
+    """The tiny Llama's weights under other rotary rules, and in the Llama-shaped architectures that change position only."""
+    cases = []
+    state = build("llama").state_dict()
+    common_keys = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+                       num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-5, tie_word_embeddings=True, pad_token_id=None,
+                       bos_token_id=None, eos_token_id=None)
+    short, long = [1.0, 1.1, 1.2, 1.5], [1.0, 2.0, 4.0, 8.0]
+
+    def add(name, architecture, model_class, config_class, rope, maximum, **keys):
+        config = config_class(**common_keys, max_position_embeddings=maximum, rope_parameters=dict(rope), **keys)
+        config._attn_implementation = "eager"
+        model = model_class(config).eval()
+        model.load_state_dict(state)
+        cases.append({"name": name, "parameters": {"architecture": architecture, "max_position_embeddings": maximum,
+                                                   "rope_parameters": rope, **keys},
+                      "inputs": {"tokens": tensor(np.array(TOKENS))},
+                      "expected": {"logits": tensor(logits_of(model, [TOKENS], use_cache=False)[0])}})
+
+    def add_llama(name, rope, maximum=128):
+        add(name, "Llama", transformers.LlamaForCausalLM, transformers.LlamaConfig, rope, maximum)
+
+    base = {"rope_theta": 100.0}
+    add_llama("linear, factor 4", {"rope_type": "linear", "factor": 4.0, **base})
+    add_llama("dynamic NTK, length within the maximum", {"rope_type": "dynamic", "factor": 2.0, **base}, 13)
+    add_llama("dynamic NTK, length past the maximum", {"rope_type": "dynamic", "factor": 2.0, **base}, 8)
+    add_llama("YaRN, factor 4", {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, **base}, 32)
+    add_llama("YaRN, not truncated, betas 4 and 1, attention factor 1.3",
+              {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "truncate": False, "beta_fast": 4.0,
+               "beta_slow": 1.0, "attention_factor": 1.3, **base}, 256)
+    for original in (13, 12):
+        add_llama(f"LongRoPE, 13 tokens, original maximum {original}",
+                  {"rope_type": "longrope", "short_factor": short, "long_factor": long, "factor": 4.0,
+                   "original_max_position_embeddings": original, **base}, 52)
+    plain = {"rope_type": "default", "rope_theta": 10000.0}
+    add("SmolLM3, layer 1 without position", "SmolLM3", transformers.SmolLM3ForCausalLM, transformers.SmolLM3Config, plain, 128,
+        no_rope_layers=[1, 0], layer_types=["full_attention", "full_attention"], use_sliding_window=False)
+    add("Ministral 3, temperature from 4 positions on", "Ministral3", transformers.Ministral3ForCausalLM,
+        transformers.Ministral3Config,
+        {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 4,
+         "llama_4_scaling_beta": 0.5, "mscale": 1.0, "mscale_all_dim": 1.0}, 16, sliding_window=None)
+    add("Mistral, window of 4", "Mistral", transformers.MistralForCausalLM, transformers.MistralConfig, plain, 128, sliding_window=4)
+    result = document("Llama-shaped decoders: rotary rules, layers without position, temperature, window", "transformers", VERSION,
+                      "LlamaForCausalLM, SmolLM3ForCausalLM, Ministral3ForCausalLM, MistralForCausalLM .forward, eager attention, "
+                      "float32", cases,
+                      note="All cases use the tiny Llama's weights and shape; parameters says what differs.")
+    result["config"] = {"weights": "tiny_llama_f32.safetensors", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
+                        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+                        "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "hidden_act": "silu"}
+    return result
+
+
+def mpt():
+    model = build("mpt")
+    cases = cases_of("mpt", model, generate=False, padded=False)[:1]
+    result = document("MPT-shaped decoder: ALiBi with 3 heads, LayerNorm without bias, GELU", "transformers", VERSION,
+                      "MptForCausalLM.forward, float32", cases,
+                      note="Wqkv is [q; k; v], weights are [out, in], no biases anywhere, the embedding is tied to the output.")
+    result["config"] = {"weights": "tiny_mpt.safetensors", "vocab_size": 64, "d_model": 24, "n_heads": 3, "n_layers": 2,
+                        "expansion": 4, "layer_norm_epsilon": model.config.layer_norm_epsilon, "activation": "gelu (exact)",
+                        "alibi_bias_max": 8, "tie_word_embeddings": True}
+    return result
+
+
 FILES = {
     "tiny_llama_f32.safetensors": lambda: weights_bytes("llama"),
     "tiny_llama_bf16.safetensors": lambda: weights_bytes("llama", torch.bfloat16),
@@ -222,6 +292,9 @@ FILES = {
     "decoder_llama_llama3.json": lambda: llama("llama3", torch.float32, "tiny_llama_f32.safetensors"),
     "decoder_llama_bf16.json": lambda: llama("llama", torch.bfloat16, "tiny_llama_bf16.safetensors"),
     "decoder_llama_f16.json": lambda: llama("llama", torch.float16, "tiny_llama_f16.safetensors"),
+    "decoder_llama_variants.json": llama_variants,
+    "tiny_mpt.safetensors": lambda: weights_bytes("mpt"),
+    "decoder_mpt.json": mpt,
     "decoder_gpt2.json": gpt2,
     "decoder_gemma2.json": gemma2,
 }

@@ -510,29 +510,64 @@ def read_safetensors(path):
     return out
 
 
+def rule_ladder(rope, dim, maximum, length):
+    """Inverse frequencies and attention factor of a rule, from the papers."""
+    kind, base = rope["rope_type"], rope["rope_theta"]
+    ladder, factor = plain_frequencies(base, dim), 1.0
+    s = rope.get("factor")
+    if kind == "linear":
+        ladder = ladder / s
+    elif kind == "dynamic" and length > maximum:
+        ladder = plain_frequencies(base * (s * length / maximum - (s - 1)) ** (dim / (dim - 2)), dim)
+    elif kind == "llama3":
+        turns = rope["original_max_position_embeddings"] * ladder / (2 * np.pi)
+        keep = np.clip((turns - rope["low_freq_factor"]) / (rope["high_freq_factor"] - rope["low_freq_factor"]), 0, 1)
+        ladder = ladder * (keep + (1 - keep) / s)
+    elif kind == "longrope":
+        original = rope["original_max_position_embeddings"]
+        ladder = ladder / np.array(rope["long_factor" if length > original else "short_factor"])
+        factor = math.sqrt(1 + math.log(s) / math.log(original))
+    elif kind == "yarn":
+        ends = [math.log(rope["original_max_position_embeddings"] / (2 * math.pi * turns), base) * dim / 2
+                for turns in (rope.get("beta_fast", 32), rope.get("beta_slow", 1))]
+        if rope.get("truncate", True):
+            ends = [math.floor(ends[0]), math.ceil(ends[1])]
+        low, high = max(ends[0], 0), min(ends[1], dim - 1)
+        high = high + 0.001 if low == high else high
+        share = np.clip((np.arange(dim // 2) - low) / (high - low), 0, 1)
+        ladder = ladder * (1 - share + share / s)
+        grown = lambda m: 0.1 * m * math.log(s) + 1 if s > 1 else 1.0
+        factor = rope["attention_factor"] if "attention_factor" in rope else \
+            grown(rope["mscale"]) / grown(rope["mscale_all_dim"]) if "mscale" in rope else grown(1)
+    return ladder, factor
+
+
 def llama_logits(weights, config, tokens, positions, segments):
     """A Llama forward in float64, from the paper's parts."""
     heads, kv_heads, dim = config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"]
     rope = config["rope_parameters"]
-    ladder = plain_frequencies(rope["rope_theta"], dim)
-    if rope["rope_type"] == "llama3":
-        turns = rope["original_max_position_embeddings"] * ladder / (2 * np.pi)
-        keep = np.clip((turns - rope["low_freq_factor"]) / (rope["high_freq_factor"] - rope["low_freq_factor"]), 0, 1)
-        ladder = ladder * (keep + (1 - keep) / rope["factor"])
+    ladder, factor = rule_ladder(rope, dim, config.get("max_position_embeddings"), int(max(positions)) + 1)
 
     def norm(x, name):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + config["rms_norm_eps"]) * weights[name]
 
     count = len(tokens)
     seen = (np.arange(count)[None] <= np.arange(count)[:, None]) & (segments[None] == segments[:, None])
+    if config.get("sliding_window"):
+        seen &= np.arange(count)[:, None] - np.arange(count)[None] < config["sliding_window"]
+    heat = np.ones(count)
+    if "llama_4_scaling_beta" in rope:
+        heat = 1 + rope["llama_4_scaling_beta"] * np.log(1 + np.array(positions) // rope["original_max_position_embeddings"])
     x = weights["model.embed_tokens.weight"][tokens]
     for layer in range(config["num_hidden_layers"]):
         prefix = f"model.layers.{layer}."
         h = norm(x, prefix + "input_layernorm.weight")
         q, k, v = (h @ weights[f"{prefix}self_attn.{n}_proj.weight"].T for n in "qkv")
-        q = turn(q.reshape(count, heads, dim), positions, ladder, "half-split")
-        k = turn(k.reshape(count, kv_heads, dim), positions, ladder, "half-split").repeat(heads // kv_heads, 1)
-        v = v.reshape(count, kv_heads, dim).repeat(heads // kv_heads, 1)
+        q, k, v = q.reshape(count, heads, dim), k.reshape(count, kv_heads, dim), v.reshape(count, kv_heads, dim)
+        if config.get("no_rope_layers", [1] * 9)[layer]:
+            q, k = (turn(z, positions, ladder, "half-split", factor) for z in (q, k))
+        q = q * heat[:, None, None]
+        k, v = k.repeat(heads // kv_heads, 1), v.repeat(heads // kv_heads, 1)
         s = np.where(seen, np.einsum("qhd,khd->hqk", q, k) / math.sqrt(dim), -np.inf)
         w = np.exp(s - s.max(-1, keepdims=True))
         w = w / w.sum(-1, keepdims=True)
@@ -541,6 +576,14 @@ def llama_logits(weights, config, tokens, positions, segments):
         gate = h @ weights[prefix + "mlp.gate_proj.weight"].T
         x = x + (gate / (1 + np.exp(-gate)) * (h @ weights[prefix + "mlp.up_proj.weight"].T)) @ weights[prefix + "mlp.down_proj.weight"].T
     return norm(x, "model.norm.weight") @ weights["model.embed_tokens.weight"].T
+
+
+def check_variants(document):
+    weights = read_safetensors(common.VECTORS / document["config"]["weights"])
+    for case in document["cases"]:
+        tokens = get(case, "inputs", "tokens")
+        got = llama_logits(weights, {**document["config"], **case["parameters"]}, tokens, np.arange(len(tokens)), np.zeros(len(tokens), int))
+        near(got, get(case, "expected", "logits"), 3e-5, case["name"])
 
 
 def check_llama(document):
@@ -615,6 +658,7 @@ CHECKS = {
     "decoder_llama.json": check_llama,
     "decoder_llama_llama3.json": check_llama,
     "decoder_llama_bf16.json": check_llama,
+    "decoder_llama_variants.json": check_variants,
     "decoder_llama_f16.json": check_llama,
 }
 
