@@ -18,7 +18,7 @@ static_assert(kTileKeys == Visibility::kKeyBlock);
 constexpr double kLog2E = 1.4426950408889634074;
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 // Rows (tokens x heads of a group) that meet a block of keys before the next block is fetched.
-constexpr std::size_t kRunRows = 96;
+constexpr std::size_t kRunRows = 256;
 
 std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
 
@@ -131,8 +131,8 @@ void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
     for (std::size_t h = 0, i = first_tile_[g]; h < shared; h += group.heads, ++i) {
       Tile& tile = state_[i];
       tile.rows = group.tokens * std::min(group.heads, shared - h);
-      std::fill_n(tile.state.highest, kTileRows, kHidden);
-      std::fill_n(tile.state.sum, kTileRows, 0.0f);
+      std::fill_n(tile.state.highest, simd::kSoftmaxRows, kHidden);
+      std::fill_n(tile.state.sum, simd::kSoftmaxRows, 0.0f);
       std::fill_n(mixture_.get() + i * rows * value_stride_, tile.rows * value_stride_, 0.0f);
       float* packed = packed_.get() + i * rows * depth_;
       for (std::size_t r = 0; r < tile.rows; ++r) {

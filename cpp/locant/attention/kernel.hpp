@@ -1,6 +1,6 @@
 // The kernel: streaming attention of one row's queries over what a store holds.
 //
-// For a run of query tokens (96 rows or so, counting the heads that share a key head) the kernel first asks
+// For a run of query tokens (256 rows or so, counting the heads that share a key head) the kernel first asks
 // the mask which blocks of 64 keys they see at all, which wholly and which in part; that answer holds for all
 // heads. Then, for each key head, it walks the blocks; within a block it takes 6 (12 with AVX-512) rows at a
 // time through the tile functions of simd/tiles.hpp:

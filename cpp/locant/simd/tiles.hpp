@@ -24,6 +24,7 @@ namespace locant::simd {
 inline constexpr std::size_t kPanelWidth = 16;  // keys or outputs in a panel
 inline constexpr std::size_t kTileKeys = 64;    // keys in a score tile
 inline constexpr std::size_t kTileRows = 12;    // the most rows of any set; the set's own are Tiles::rows
+inline constexpr std::size_t kSoftmaxRows = 16;  // kTileRows, rounded up to whole vectors of any width
 inline constexpr std::size_t kDepthStep = 4;    // depths of panels are padded with zeros to a multiple of this
 
 enum class InstructionSet { kScalar, kSimd128, kRelaxed, kSse2, kAvx2, kAvx512 };
@@ -34,9 +35,9 @@ enum class Write { kReplace, kAdd };
 
 // State of the streaming softmax of the rows of one tile, in units of log2.
 struct SoftmaxRows {
-  float highest[kTileRows];  // largest score so far; -infinity at first
-  float sum[kTileRows];      // of 2^(score - highest)
-  float carry[kTileRows];    // out: what the mixture so far is to be multiplied by
+  float highest[kSoftmaxRows];  // largest score so far; -infinity at first
+  float sum[kSoftmaxRows];      // of 2^(score - highest)
+  float carry[kSoftmaxRows];    // out: what the mixture so far is to be multiplied by
 };
 
 struct Tiles {

@@ -146,37 +146,58 @@ void mixture_rows(const float* weights, std::size_t keys, const float* values, s
   }
 }
 
+// Everything about single rows is done for as many rows as a vector has lanes, without a branch: comparisons of
+// scores cannot be foreseen by a processor.
 inline void softmax_tile(std::size_t rows, float* scores, std::size_t keys, SoftmaxRows& state) {
-  const float lowest = -__builtin_inff();
-  // A register's width of rows more than there can be, for the vectors below.
-  alignas(64) float change[kTileRows + 4];
-  for (std::size_t r = 0; r < kTileRows + 4; ++r) change[r] = 0;
+  const float* const numbers = exp2_numbers();
+  const Floats lowest = splat(-__builtin_inff());
+  alignas(64) float top[kSoftmaxRows] = {}, from[kSoftmaxRows];
   for (std::size_t r = 0; r < rows; ++r) {
     const float* s = scores + r * kTileKeys;
-    Floats high0 = load(s), high1 = high0;
-    for (std::size_t j = 0; j < keys; j += 2 * kLanes) {
-      high0 = max_keeping(high0, load(s + j));
-      if (j + kLanes < keys) high1 = max_keeping(high1, load(s + j + kLanes));
+    const float* const end = s + keys;
+    Floats high0 = lowest, high1 = lowest;
+    for (; s != end; s += kPanelWidth) {
+      if constexpr (kVectorsOfPanel == 1) {
+        high0 = max_keeping(high0, load(s));
+      } else {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectorsOfPanel; v += 2) {
+          high0 = max_keeping(high0, load(s + v * kLanes));
+          high1 = max_keeping(high1, load(s + (v + 1) * kLanes));
+        }
+      }
     }
-    const float top = max_of_lanes(max_keeping(high0, high1));
-    const float before = state.highest[r];
-    const float now = before < top ? top : before;
-    state.highest[r] = now;
-    // Where nothing was seen so far both may be -infinity; their difference would be NaN.
-    change[r] = before == lowest ? lowest : before - now;
+    top[r] = first_lane(max_of_lanes(max_keeping(high0, high1)));
   }
-  for (std::size_t r = 0; r < kTileRows; r += kLanes) store(change + r, exp2_of_negative(load(change + r)));
+  for (std::size_t r = 0; r < rows; r += kLanes) {
+    const Floats before = load(state.highest + r);
+    const Floats now = max_keeping(before, load(top + r));
+    store(state.highest + r, now);
+    // While nothing is seen both are -infinity, and their difference would be NaN.
+    store(from + r, select(now == lowest, zero(), now));
+    Floats change[1] = {select(before == lowest, lowest, before - now)};
+    exp2_of_negative(change, numbers);
+    store(state.carry + r, change[0]);
+    store(state.sum + r, load(state.sum + r) * change[0]);
+  }
   for (std::size_t r = 0; r < rows; ++r) {
     float* s = scores + r * kTileKeys;
-    const Floats high = splat(state.highest[r] == lowest ? 0.0f : state.highest[r]);
+    float* const end = s + keys;
+    const Floats high = load_splat(from + r);
+    constexpr int N = kVectorsOfPanel;
     Floats sum = zero();
-    for (std::size_t j = 0; j < keys; j += kLanes) {
-      const Floats w = exp2_of_negative(load(s + j) - high);
-      store(s + j, w);
-      sum = sum + w;
+    for (; s != end; s += kPanelWidth) {
+      Floats w[N];
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) w[v] = load(s + v * kLanes) - high;
+      exp2_of_negative(w, numbers);
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) {
+        store(s + v * kLanes, w[v]);
+        sum = sum + w[v];
+      }
     }
-    state.carry[r] = change[r];
-    state.sum[r] = state.sum[r] * change[r] + sum_of_lanes(sum);
+    state.sum[r] += first_lane(sum_of_lanes(sum));
   }
 }
 

@@ -116,41 +116,79 @@ LOCANT_INLINE Floats max_keeping(Floats a, Floats b) {
 // a where the mask's bits are set, b where they are not.
 LOCANT_INLINE Floats select(Ints mask, Floats a, Floats b) { return from_bits((bits(a) & mask) | (bits(b) & ~mask)); }
 
-// Lane by lane, in pairs: the order of the sum depends on the number of lanes alone.
-LOCANT_INLINE float sum_of_lanes(Floats x) {
-  float part[kLanes];
-  store(part, x);
-  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
-    for (std::size_t i = 0; i < width; ++i) part[i] += part[i + width];
-  }
-  return part[0];
+// x with its lanes exchanged over a distance of 1, 2, 4 or 8: what lanes are summed up by.
+template <std::size_t distance>
+LOCANT_INLINE Floats exchange(Floats x) {
+#if defined(__AVX512F__)
+  if constexpr (distance == 8) return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  if constexpr (distance == 4) return __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  if constexpr (distance == 2) return __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  if constexpr (distance == 1) return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+#elif defined(__AVX2__) && defined(__FMA__)
+  if constexpr (distance == 4) return __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+  if constexpr (distance == 2) return __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
+  if constexpr (distance == 1) return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+  if constexpr (distance == 2) return __builtin_shufflevector(x, x, 2, 3, 0, 1);
+  if constexpr (distance == 1) return __builtin_shufflevector(x, x, 1, 0, 3, 2);
+#endif
 }
 
-LOCANT_INLINE float max_of_lanes(Floats x) {
-  float part[kLanes];
-  store(part, x);
-  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
-    for (std::size_t i = 0; i < width; ++i) part[i] = part[i] < part[i + width] ? part[i + width] : part[i];
-  }
-  return part[0];
+// Of all lanes, the same number in each; in pairs, so that the order depends on the number of lanes alone.
+template <std::size_t distance = kLanes / 2>
+LOCANT_INLINE Floats sum_of_lanes(Floats x) {
+  x = x + exchange<distance>(x);
+  if constexpr (distance > 1) x = sum_of_lanes<distance / 2>(x);
+  return x;
 }
 
-// 2^x for x <= 0; NaN for NaN. x = n + f with n whole and |f| <= 1/2: 2^n by its exponent bits, 2^f by a
-// polynomial of degree 6 (minimax in relative error, 2.6e-9; 1.1e-7 with the float32 rounding). Below 2^-126
-// the result is 0.
-LOCANT_INLINE Floats exp2_of_negative(Floats x) {
-  const Floats low = splat(-127.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: its sum with x rounds to whole
-  x = max_keeping(x, low);
-  const Floats shifted = x + magic;
-  const Floats f = x - (shifted - magic);
-  Floats p = splat(0.00015594677824992687f);
-  p = madd(p, f, splat(0.0013406643411144614f));
-  p = madd(p, f, splat(0.009617692790925503f));
-  p = madd(p, f, splat(0.055503103882074356f));
-  p = madd(p, f, splat(0.24022652208805084f));
-  p = madd(p, f, splat(0.6931472420692444f));
-  p = madd(p, f, splat(1.0f));
-  return p * from_bits((bits(shifted) + 127) << 23);
+template <std::size_t distance = kLanes / 2>
+LOCANT_INLINE Floats max_of_lanes(Floats x) {
+  x = max_keeping(x, exchange<distance>(x));
+  if constexpr (distance > 1) x = max_of_lanes<distance / 2>(x);
+  return x;
+}
+
+LOCANT_INLINE float first_lane(Floats x) { return x[0]; }
+
+// What exp2_of_negative needs. Read from memory and not written as constants, since V8 makes a vector
+// constant anew at every use, in three instructions, where a broadcast from memory is one; the pointer is
+// hidden from the compiler, or it would put the constants back.
+inline constexpr float kExp2Numbers[] = {
+    -127.0f, 12582912.0f,  // 1.5 * 2^23: its sum with x rounds to a whole number
+    0.00015594677824992687f, 0.0013406643411144614f, 0.009617692790925503f, 0.055503103882074356f,
+    0.24022652208805084f, 0.6931472420692444f, 1.0f};
+
+LOCANT_INLINE const float* exp2_numbers() {
+  const float* numbers = kExp2Numbers;
+  __asm__("" : "+r"(numbers));
+  return numbers;
+}
+
+// 2^x for x <= 0, for N vectors side by side; NaN for NaN. x = n + f with n whole and |f| <= 1/2: 2^n by its
+// exponent bits, 2^f by a polynomial of degree 6 (minimax in relative error, 2.6e-9; 1.1e-7 with the float32
+// rounding). Below 2^-126 the result is 0.
+template <int N>
+LOCANT_INLINE void exp2_of_negative(Floats (&x)[N], const float* numbers) {
+  Floats shifted[N], p[N];
+  const Floats low = load_splat(numbers), magic = load_splat(numbers + 1);
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i) {
+    x[i] = max_keeping(x[i], low);
+    shifted[i] = x[i] + magic;
+    x[i] = x[i] - (shifted[i] - magic);
+    p[i] = load_splat(numbers + 2);
+  }
+#pragma GCC unroll 6
+  for (int c = 3; c < 9; ++c) {
+    const Floats next = load_splat(numbers + c);
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) p[i] = madd(p[i], x[i], next);
+  }
+  // The exponent of 1, as integers: 127 << 23.
+  const Ints one = bits(load_splat(numbers + 8));
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i) x[i] = p[i] * from_bits((bits(shifted[i]) << 23) + one);
 }
 
 // tanh(x): an odd polynomial where |x| < 1/4, (1 - t) / (1 + t) with t = e^(-2|x|) elsewhere. Relative error
@@ -158,8 +196,9 @@ LOCANT_INLINE Floats exp2_of_negative(Floats x) {
 LOCANT_INLINE Floats tanh_of(Floats x) {
   const Ints sign = bits(x) & bits(splat(-0.0f));
   const Floats size = from_bits(bits(x) ^ sign);
-  const Floats t = exp2_of_negative(size * splat(-2.8853900817779268f));
-  const Floats far = (splat(1.0f) - t) / (splat(1.0f) + t);
+  Floats t[1] = {size * splat(-2.8853900817779268f)};
+  exp2_of_negative(t, exp2_numbers());
+  const Floats far = (splat(1.0f) - t[0]) / (splat(1.0f) + t[0]);
   const Floats y = size * size;
   Floats p = splat(62.0f / 2835.0f);
   p = madd(p, y, splat(-17.0f / 315.0f));
