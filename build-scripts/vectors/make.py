@@ -15,7 +15,7 @@ import sys
 
 import common
 
-MODULES = ["rotary", "rules", "axes", "layers", "absolute", "bias", "attention", "decoder", "sequences"]
+MODULES = ["rotary", "rules", "axes", "layers", "absolute", "bias", "attention", "decoder", "sequences", "sampling"]
 
 
 def registry(names):

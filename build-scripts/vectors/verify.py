@@ -614,6 +614,29 @@ def check_llama(document):
             near(got[-1], get(case, "expected", "last_logits"), 3e-5, case["name"])
 
 
+def check_sampling(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        z = get(case, "inputs", "logits").astype(float) / p.get("temperature", 1.0)
+        kept = np.isfinite(z)
+        if "top_k" in p:
+            kept &= z >= np.sort(z)[::-1][min(p["top_k"], len(z)) - 1]
+        w = np.where(kept, np.exp(z - z.max()), 0)
+        w = w / w.sum()
+        if "top_p" in p:
+            total, chosen = 0.0, []
+            for i in np.argsort(-w, kind="stable"):
+                if chosen and total >= p["top_p"]:
+                    break
+                chosen.append(i)
+                total += w[i]
+            kept &= np.isin(np.arange(len(z)), chosen)
+            w = np.where(kept, w, 0)
+            w = w / w.sum()
+        near(kept, get(case, "expected", "kept"), 0, case["name"])
+        near(w, get(case, "expected", "probabilities"), 1e-6, case["name"])
+
+
 CHECKS = {
     "rotary_half_split.json": check_rotation,
     "rotary_interleaved.json": check_rotation,
@@ -655,6 +678,7 @@ CHECKS = {
     "attention_sdpa.json": check_sdpa,
     "attention_softcap.json": check_sdpa,
     "attention_sinks.json": check_sdpa,
+    "sampling.json": check_sampling,
     "decoder_llama.json": check_llama,
     "decoder_llama_llama3.json": check_llama,
     "decoder_llama_bf16.json": check_llama,
