@@ -23,8 +23,15 @@ double cubic(double t, double a) {
 
 double triangle(double t) { return std::max(0.0, 1 - std::abs(t)); }
 
-Taps plain_taps(std::int64_t i, std::int64_t old_size, std::int64_t new_size, GridFilter filter) {
-  double source = (static_cast<double>(i) + 0.5) * (static_cast<double>(old_size) / static_cast<double>(new_size)) - 0.5;
+double center(std::int64_t i, std::int64_t old_size, std::int64_t new_size, SampleCenters centers) {
+  const auto at = static_cast<double>(i), old_count = static_cast<double>(old_size), new_count = static_cast<double>(new_size);
+  if (centers == SampleCenters::kHalfPixel) return (at + 0.5) * (old_count / new_count) - 0.5;
+  return new_size == 1 ? 0.0 : at * (old_count - 1) / (new_count - 1);
+}
+
+Taps plain_taps(std::int64_t i, std::int64_t old_size, std::int64_t new_size, GridFilter filter,
+                SampleCenters centers) {
+  double source = center(i, old_size, new_size, centers);
   if (filter == GridFilter::kBilinear) source = std::max(source, 0.0);
   const double floor = std::floor(source);
   const auto first = static_cast<std::int64_t>(floor);
@@ -59,12 +66,13 @@ Taps smoothed_taps(std::int64_t i, std::int64_t old_size, std::int64_t new_size,
   return out;
 }
 
-std::vector<Taps> axis_taps(std::int64_t old_size, std::int64_t new_size, GridFilter filter, GridSmoothing smoothing) {
+std::vector<Taps> axis_taps(std::int64_t old_size, std::int64_t new_size, const GridResampling& how) {
   std::vector<Taps> taps;
   taps.reserve(static_cast<std::size_t>(new_size));
   for (std::int64_t i = 0; i < new_size; ++i) {
-    taps.push_back(smoothing == GridSmoothing::kNone ? plain_taps(i, old_size, new_size, filter)
-                                                     : smoothed_taps(i, old_size, new_size, filter));
+    taps.push_back(how.smoothing == GridSmoothing::kNone
+                       ? plain_taps(i, old_size, new_size, how.filter, how.centers)
+                       : smoothed_taps(i, old_size, new_size, how.filter));
   }
   return taps;
 }
@@ -72,7 +80,7 @@ std::vector<Taps> axis_taps(std::int64_t old_size, std::int64_t new_size, GridFi
 }  // namespace
 
 std::vector<float> interpolate_rows(std::span<const float> values, std::int64_t rows, std::int32_t width,
-                                    std::int64_t new_rows) {
+                                    std::int64_t new_rows, SampleCenters centers) {
   constexpr const char* kCall = "interpolate_rows";
   require_range(kCall, "rows", rows, 1, kMaxPosition);
   require_range(kCall, "new_rows", new_rows, 1, kMaxPosition);
@@ -82,7 +90,7 @@ std::vector<float> interpolate_rows(std::span<const float> values, std::int64_t 
   std::vector<float> out(checked_product(kCall, "the result", {new_rows, width}));
   const auto w = static_cast<std::size_t>(width);
   for (std::int64_t i = 0; i < new_rows; ++i) {
-    const Taps taps = plain_taps(i, rows, new_rows, GridFilter::kBilinear);
+    const Taps taps = plain_taps(i, rows, new_rows, GridFilter::kBilinear, centers);
     const float* a = values.data() + static_cast<std::size_t>(taps.index[0]) * w;
     const float* b = values.data() + static_cast<std::size_t>(taps.index[1]) * w;
     float* to = out.data() + static_cast<std::size_t>(i) * w;
@@ -96,13 +104,16 @@ std::vector<float> interpolate_rows(std::span<const float> values, std::int64_t 
 }
 
 std::vector<float> interpolate_grid(std::span<const float> values, GridSize from, GridSize to, std::int32_t channels,
-                                    GridFilter filter, std::int32_t prefix_rows, GridSmoothing smoothing) {
+                                    std::int32_t prefix_rows, GridResampling resampling) {
   constexpr const char* kCall = "interpolate_grid";
   for (const std::int32_t side : {from.height, from.width, to.height, to.width}) {
     require_range(kCall, "a side of a grid", side, 1, 1 << 15);
   }
   require_range(kCall, "channels", channels, 1, 1 << 20);
   require_range(kCall, "prefix_rows", prefix_rows, 0, 1 << 20);
+  if (resampling.smoothing == GridSmoothing::kAntialias && resampling.centers == SampleCenters::kAlignCorners) {
+    throw Error(ErrorCode::kArgument, sentence(kCall, ": smoothing is not defined with aligned corners"));
+  }
   const auto rows = static_cast<std::int64_t>(from.height) * from.width + prefix_rows;
   require_size(kCall, "the values", values.size(), checked_product(kCall, "the values", {rows, channels}),
                sentence("(", prefix_rows, " + ", from.height, " x ", from.width, ") x ", channels));
@@ -116,8 +127,8 @@ std::vector<float> interpolate_grid(std::span<const float> values, GridSize from
               out.begin() + static_cast<std::ptrdiff_t>(prefix));
     return out;
   }
-  const std::vector<Taps> vertical = axis_taps(from.height, to.height, filter, smoothing);
-  const std::vector<Taps> horizontal = axis_taps(from.width, to.width, filter, smoothing);
+  const std::vector<Taps> vertical = axis_taps(from.height, to.height, resampling);
+  const std::vector<Taps> horizontal = axis_taps(from.width, to.width, resampling);
   std::vector<double> sum(w);
   float* place = out.data() + prefix;
   for (const Taps& v : vertical) {

@@ -1,8 +1,9 @@
 // Resampling of learned position tables to another length or grid.
 //
-// Every output sample reads the source at the centre of its cell (torch's align_corners = false):
+// Where output sample i of `new` reads the source of `old`:
 //
-//   source(i) = (i + 0.5) * old / new - 0.5
+//   half pixel       (i + 0.5) * old / new - 0.5      torch's align_corners = false; nearly every model
+//   align corners    i * (old - 1) / (new - 1)        align_corners = true, 0 where new is 1; Qwen3-VL
 //
 // and weights its neighbours, edge samples repeated beyond the border:
 //
@@ -24,16 +25,24 @@
 
 namespace locant {
 
-// values: [rows, width] -> [new_rows, width], linear, as torch.nn.functional.interpolate(mode="linear",
-// align_corners=False) does over the rows. kShape, kArgument (a size below 1).
+enum class SampleCenters { kHalfPixel, kAlignCorners };
+
+// values: [rows, width] -> [new_rows, width], linear, as torch.nn.functional.interpolate(mode="linear") does over
+// the rows. kShape, kArgument (a size below 1).
 std::vector<float> interpolate_rows(std::span<const float> values, std::int64_t rows, std::int32_t width,
-                                    std::int64_t new_rows);
+                                    std::int64_t new_rows, SampleCenters centers = SampleCenters::kHalfPixel);
 
 enum class GridFilter { kBilinear, kBicubic };
 // Whether a shrinking grid is smoothed first (filter widened by old/new, as torch's antialias=True and PIL do;
-// bicubic then uses a = -0.5): DINOv2 with registers, timm's resample_abs_pos_embed. Enlarging: the kernel of
-// the same family without widening.
+// bicubic then uses a = -0.5): DINOv2 with registers, SigLIP 2, timm's resample_abs_pos_embed. Enlarging: the
+// kernel of the same family without widening, and weights renormalized at the border.
 enum class GridSmoothing { kNone, kAntialias };
+
+struct GridResampling {
+  GridFilter filter = GridFilter::kBicubic;
+  GridSmoothing smoothing = GridSmoothing::kNone;
+  SampleCenters centers = SampleCenters::kHalfPixel;  // kAlignCorners is defined without smoothing only
+};
 
 struct GridSize {
   std::int32_t height = 0, width = 0;
@@ -42,8 +51,8 @@ struct GridSize {
 
 // values: [prefix_rows + old.height * old.width, channels], grid rows from top left, line by line; the first
 // prefix_rows (class and register tokens) are copied. -> [prefix_rows + to.height * to.width, channels].
+// kShape; kArgument (a side below 1 or above 32768, smoothing with aligned corners).
 std::vector<float> interpolate_grid(std::span<const float> values, GridSize from, GridSize to, std::int32_t channels,
-                                    GridFilter filter, std::int32_t prefix_rows = 1,
-                                    GridSmoothing smoothing = GridSmoothing::kNone);
+                                    std::int32_t prefix_rows = 1, GridResampling resampling = {});
 
 }  // namespace locant

@@ -32,10 +32,9 @@ Sinusoidal::Sinusoidal(SinusoidalConfig config) : config_(config) {
   require_positive(kCall, "max_frequency", config.max_frequency);
   require_finite(kCall, "position_offset", config.position_offset);
   if (config.scale) require_finite(kCall, "scale", *config.scale);
-  if (config.layout == SinusoidLayout::kMlx && (width % 2 != 0 || width < 4)) {
+  if (config.layout == SinusoidLayout::kMlx && width % 2 != 0) {
     throw Error(ErrorCode::kArgument,
-                sentence(kCall, ": width is ", width, ", expected an even number of at least 4 for the MLX layout"),
-                width, 4);
+                sentence(kCall, ": width is ", width, ", expected an even number for the MLX layout"), width);
   }
   if (config.order == SinusoidOrder::kCosineFirst && width % 2 != 0) {
     throw Error(ErrorCode::kArgument,

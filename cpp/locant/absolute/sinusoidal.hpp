@@ -13,12 +13,13 @@
 //   interleaved     2i / w                     2i, 2i+1                       last pair keeps its sine only
 //   concatenated    2i / w                     i, ceil(w/2) + i               last pair keeps its sine only
 //   tensor2tensor   i / max(floor(w/2)-1, 1)   i, floor(w/2) + i              last column is 0
-//   MLX             i / (w/2 - 1)              i, w/2 + i; scale sqrt(2/w)    refused
+//   MLX             i / max(w/2 - 1, 1)        i, w/2 + i; scale sqrt(2/w)    refused
 //
 //   interleaved: the paper, DistilBERT, XLM.   concatenated: Marian, Pegasus, Transformer-XL.
 //   tensor2tensor: its get_timing_signal_1d, M2M-100, FSMT, Whisper, MusicGen (several of these divide by
-//   w/2 - 1 and are undefined at width 2; the max(.., 1) is tensor2tensor's). MLX: nn.SinusoidalPositionalEncoding
-//   (undefined at width 2, refused here); its full_turns is max_frequency = 2 pi, its min_freq is max_frequency / base.
+//   w/2 - 1 and are undefined at width 2; the max(.., 1) is tensor2tensor's, whose min_timescale is max_frequency:
+//   its code multiplies by it). MLX: nn.SinusoidalPositionalEncoding; its full_turns is max_frequency = 2 pi, its
+//   min_freq is max_frequency / base.
 //
 // Angles, sines and cosines are computed in double from the true position and rounded once to float32. The
 // rows of positions 0 .. prepared()-1 are kept; every other position up to 2^31-1 is computed when met, to
@@ -59,7 +60,7 @@ struct SinusoidalConfig {
 
 class Sinusoidal {
  public:
-  // kArgument unless width is 1 to 2^20 (kMlx: even and at least 4), even where order is kCosineFirst, and
+  // kArgument unless width is 1 to 2^20 (kMlx: even), even where order is kCosineFirst, and
   // base, max_frequency (above 0), scale and position_offset are finite.
   explicit Sinusoidal(SinusoidalConfig config);
 
