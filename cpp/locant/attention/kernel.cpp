@@ -191,7 +191,7 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
   const KeyValueStore& store = *row.store;
   const std::size_t keys = meeting.panels * kPanel, panel_stride = kPanel * depth_;
   const float* panels = store.key_panels(kv_head) + meeting.key / kPanel * panel_stride;
-  const float* values = store.values(kv_head) + meeting.key * value_stride_;
+  const float* values = store.values(kv_head) + store.value_at(meeting.key, 0);
   const std::uint8_t* mask = meeting.mask == kSeen ? nullptr : masks_.data() + meeting.mask;
   const bool careful = mask != nullptr && store.may_be_non_finite(kv_head, meeting.key, meeting.key + keys);
   if (content_) {
@@ -255,7 +255,9 @@ void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint
     for (std::size_t c = 0; c < value_stride_; ++c) y[c] *= tile.state.carry[r];
     for (std::size_t j = 0; j < keys; ++j) {
       if (seen[j] == 0) continue;
-      for (std::size_t c = 0; c < value_stride_; ++c) y[c] += weight[j] * values[j * value_stride_ + c];
+      for (std::size_t c = 0; c < value_stride_; ++c) {
+        y[c] += weight[j] * values[(c / kPanel * kTileKeys + j) * kPanel + c % kPanel];
+      }
     }
   }
 }

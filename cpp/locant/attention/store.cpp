@@ -12,7 +12,8 @@ namespace locant {
 namespace {
 
 constexpr std::size_t kPanel = KeyValueStore::kPanel;
-static_assert(kPanel == simd::kPanelWidth);
+constexpr std::size_t kTile = KeyValueStore::kTile;
+static_assert(kPanel == simd::kPanelWidth && kTile == simd::kTileKeys);
 
 constexpr std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
 
@@ -44,7 +45,7 @@ std::size_t KeyValueStore::bytes() const noexcept {
 void KeyValueStore::reserve(std::size_t rows) {
   if (rows <= capacity_) return;
   // In double first: on a 32-bit target the bytes may not fit the type that would hold them.
-  const std::size_t panels = rows / kPanel + (rows % kPanel != 0);
+  const std::size_t panels = (rows / kTile + (rows % kTile != 0)) * (kTile / kPanel);
   const double bytes = static_cast<double>(kv_heads_) * static_cast<double>(panels) *
                        (static_cast<double>(kPanel) * sizeof(float) * static_cast<double>(key_depth_ + value_stride_) + 1);
   if (bytes > static_cast<double>(std::numeric_limits<std::size_t>::max() / 2)) {
@@ -61,7 +62,7 @@ void KeyValueStore::reserve(std::size_t rows) {
     const std::size_t held = (rows_ + kPanel - 1) / kPanel;
     for (std::size_t h = 0; h < heads; ++h) {
       std::copy_n(keys_.get() + h * capacity_ * depth, held * kPanel * depth, keys.get() + h * capacity * depth);
-      std::copy_n(values_.get() + h * capacity_ * stride, rows_ * stride, values.get() + h * capacity * stride);
+      std::copy_n(values_.get() + h * capacity_ * stride, capacity_ * stride, values.get() + h * capacity * stride);
       std::copy_n(non_finite_.get() + h * (capacity_ / kPanel), held, non_finite.get() + h * panels);
     }
   }
@@ -86,7 +87,13 @@ void KeyValueStore::resize(std::size_t rows) noexcept {
       }
       std::fill(keys + kept * kPanel * depth, keys + held * kPanel * depth, 0.0f);
       float* values = values_.get() + h * capacity_ * stride;
-      std::fill(values + rows * stride, values + rows_ * stride, 0.0f);
+      for (std::size_t row = rows; row < rows_; ++row) {
+        if (row % kTile == 0) {  // from here on whole tiles go
+          std::fill(values + row * stride, values + round_up(rows_, kTile) * stride, 0.0f);
+          break;
+        }
+        for (std::size_t c = 0; c < stride; c += kPanel) std::fill_n(values + value_at(row, c), kPanel, 0.0f);
+      }
       std::uint8_t* flags = non_finite_.get() + h * panels;
       std::fill(flags + kept, flags + held, std::uint8_t{0});
     }
@@ -100,7 +107,7 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
   const std::size_t key_stride = heads * head_dim, value_stride = heads * value_dim;
   for (std::size_t h = 0; h < heads; ++h) {
     float* keys = keys_.get() + h * capacity_ * key_depth_;
-    float* values = values_.get() + (h * capacity_ + first) * value_stride_;
+    float* values = values_.get() + h * capacity_ * value_stride_;
     std::uint8_t* flags = non_finite_.get() + h * panels;
     for (std::size_t i = 0; i < count;) {
       const std::size_t row = first + i, lane = row % kPanel;
@@ -113,7 +120,9 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
       bool bad = false;
       for (std::size_t r = 0; r < run; ++r) {
         const float* value = v + (i + r) * value_stride + h * value_dim;
-        std::memcpy(values + (i + r) * value_stride_, value, value_dim * sizeof(float));
+        for (std::size_t c = 0; c < value_dim; c += kPanel) {
+          std::memcpy(values + value_at(row + r, c), value + c, std::min(kPanel, value_dim - c) * sizeof(float));
+        }
         bad = any_non_finite(value, value_dim) || bad;
       }
       // A panel written whole is judged anew; else what other rows left stays (may be, never is not).
@@ -141,7 +150,7 @@ void KeyValueStore::read_key(std::int32_t kv_head, std::size_t row, float* key) 
 
 void KeyValueStore::read_value(std::int32_t kv_head, std::size_t row, float* value) const noexcept {
   const std::size_t value_dim = static_cast<std::size_t>(value_dim_);
-  std::memcpy(value, values(kv_head) + row * value_stride_, value_dim * sizeof(float));
+  for (std::size_t c = 0; c < value_dim; ++c) value[c] = values(kv_head)[value_at(row, c)];
 }
 
 void KeyValueStore::copy_row(std::size_t from, std::size_t to) noexcept {
@@ -154,7 +163,7 @@ void KeyValueStore::copy_row(std::size_t from, std::size_t to) noexcept {
     float* target = keys + to / kPanel * kPanel * key_depth_ + to % kPanel;
     for (std::size_t d = 0; d < head_dim; ++d) target[d * kPanel] = source[d * kPanel];
     float* values = values_.get() + h * capacity_ * value_stride_;
-    std::memcpy(values + to * value_stride_, values + from * value_stride_, value_dim * sizeof(float));
+    for (std::size_t c = 0; c < value_dim; ++c) values[value_at(to, c)] = values[value_at(from, c)];
     std::uint8_t* flags = non_finite_.get() + h * panels;
     flags[to / kPanel] |= flags[from / kPanel];
   }
@@ -169,7 +178,7 @@ void KeyValueStore::assign(const KeyValueStore& other) {
   for (std::size_t h = 0; h < static_cast<std::size_t>(kv_heads_) && held != 0; ++h) {
     std::copy_n(other.keys_.get() + h * other.capacity_ * depth, held * kPanel * depth,
                 keys_.get() + h * capacity_ * depth);
-    std::copy_n(other.values_.get() + h * other.capacity_ * stride, other.rows_ * stride,
+    std::copy_n(other.values_.get() + h * other.capacity_ * stride, round_up(other.rows_, kTile) * stride,
                 values_.get() + h * capacity_ * stride);
     std::copy_n(other.non_finite_.get() + h * (other.capacity_ / kPanel), held,
                 non_finite_.get() + h * (capacity_ / kPanel));

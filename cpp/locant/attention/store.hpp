@@ -14,11 +14,13 @@ namespace locant {
 
 class KeyValueStore {
  public:
-  // Keys of kPanel consecutive rows lie together, transposed: panel[head_dim][kPanel], so that a score tile
-  // needs no shuffles at any vector width up to 16 lanes. Values lie row after row: [row][value_dim]. Both widths
-  // are padded with zeros, key_depth() and value_stride(), so that no kernel has a remainder to care for; unused
-  // lanes of the last panel and rows past the end are 0 too.
+  // Keys of kPanel consecutive rows lie together, transposed: panel[key_depth][kPanel], so that a score tile
+  // needs no shuffles at any vector width up to 16 lanes. Values of kTile rows lie together, 16 columns at a
+  // time: tile[value_stride / 16][kTile][16], so that a kernel reads keys and values from end to end. Both
+  // widths are padded with zeros to key_depth() and value_stride(), so that no kernel has a remainder to care
+  // for; places past the last row are 0 too.
   static constexpr std::size_t kPanel = 16;
+  static constexpr std::size_t kTile = 64;  // and what capacities are multiples of
 
   KeyValueStore(std::int32_t kv_heads, std::int32_t head_dim, std::int32_t value_dim);
 
@@ -42,12 +44,16 @@ class KeyValueStore {
   // Takes over the rows of another store of the same widths; error kOutOfMemory, nothing changed.
   void assign(const KeyValueStore& other);
 
-  // For kernels: panels of one head, [capacity / kPanel][key_depth][kPanel], and its values,
-  // [capacity][value_stride].
+  // For kernels: panels of one head, [capacity / kPanel][key_depth][kPanel], and tiles of its values,
+  // [capacity / kTile][value_stride / 16][kTile][16].
   std::size_t key_depth() const noexcept { return key_depth_; }
   std::size_t value_stride() const noexcept { return value_stride_; }
   const float* key_panels(std::int32_t kv_head) const noexcept;
   const float* values(std::int32_t kv_head) const noexcept;
+  // Where column c of a row lies from values() on.
+  std::size_t value_at(std::size_t row, std::size_t c) const noexcept {
+    return (row / kTile * value_stride_ + c / kPanel * kPanel) * kTile + row % kTile * kPanel + c % kPanel;
+  }
   // Whether any value of rows [first, last) of a head may be NaN or infinite; never false when one is. A
   // hidden row has weight 0, and 0 x NaN must not reach the mixture.
   bool may_be_non_finite(std::int32_t kv_head, std::size_t first, std::size_t last) const noexcept;

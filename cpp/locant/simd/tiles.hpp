@@ -11,7 +11,8 @@
 //   packed rows   [depth][rows]           the rows of one tile, interleaved: pack() makes them
 //   panel         [depth][kPanelWidth]    16 keys (or 16 outputs of a linear layer), transposed
 //   score tile    [kTileRows][kTileKeys]  row r at r * kTileKeys
-//   value rows    [keys][stride]          row after row; stride a multiple of 16
+//   value tile    [width / 16][kTileKeys][16]  16 columns of 64 keys lie together, so that a tile is read from
+//                                         end to end by vectors of any width, at constant distances
 #pragma once
 
 #include <cstddef>
@@ -53,8 +54,8 @@ struct Tiles {
   // -infinity gives 0, NaN or +infinity makes the row NaN.
   void (*softmax)(std::size_t rows, float* scores, std::size_t keys, SoftmaxRows& state);
 
-  // mixture[r * stride + c] = carry[r] * mixture[r * stride + c] + sum over keys of weights[r][key] * values[key][c],
-  // c < width, width a multiple of 16, stride that of the values.
+  // mixture[r * width + c] = carry[r] * mixture[r * width + c] + sum over keys of weights[r][key] * value(key, c)
+  // for `keys` keys, a multiple of 4, from the one that `values` points at in its tile; width a multiple of 16.
   void (*mixture)(std::size_t rows, const float* weights, std::size_t keys, const float* values, std::size_t width,
                   const float* carry, float* mixture);
 

@@ -113,16 +113,16 @@ __attribute__((noinline)) void mixture_part(const float* weights, std::size_t ke
     for (int step = 0; step < 4; ++step) {
       Floats x[V];
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) x[v] = load(values + v * kLanes);
+      for (int v = 0; v < V; ++v) x[v] = load(values + beside(v, kTileKeys * kPanelWidth) + step * kPanelWidth);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         const Floats w = load_splat(weights + r * kTileKeys + step);
 #pragma GCC unroll 4
         for (int v = 0; v < V; ++v) sum[step % P][r][v] = madd(w, x[v], sum[step % P][r][v]);
       }
-      values += width;
     }
     weights += 4;
+    values += 4 * kPanelWidth;
   } while (weights != end);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
@@ -133,16 +133,21 @@ __attribute__((noinline)) void mixture_part(const float* weights, std::size_t ke
   }
 }
 
+// Where a column of values lies in a tile, from the first column on.
+LOCANT_INLINE std::size_t column(std::size_t c) {
+  return c / kPanelWidth * kTileKeys * kPanelWidth + c % kPanelWidth;
+}
+
 template <int R>
 void mixture_rows(const float* weights, std::size_t keys, const float* values, std::size_t width, const float* carry,
                   float* mixture) {
   constexpr int V = Shape<R>::vectors, P = Shape<R>::phases;
   std::size_t c = 0;
   for (; c + V * kLanes <= width; c += V * kLanes) {
-    mixture_part<R, V, P>(weights, keys, values + c, width, carry, mixture + c);
+    mixture_part<R, V, P>(weights, keys, values + column(c), width, carry, mixture + c);
   }
   if constexpr (V * kLanes > kPanelWidth) {
-    for (; c < width; c += kLanes) mixture_part<R, 1, P>(weights, keys, values + c, width, carry, mixture + c);
+    for (; c < width; c += kLanes) mixture_part<R, 1, P>(weights, keys, values + column(c), width, carry, mixture + c);
   }
 }
 
