@@ -6,6 +6,7 @@
 #include <new>
 
 #include "locant/error.hpp"
+#include "locant/simd/transpose.hpp"
 
 namespace locant {
 namespace {
@@ -135,14 +136,16 @@ void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
       std::fill_n(tile.state.sum, simd::kSoftmaxRows, 0.0f);
       std::fill_n(mixture_.get() + i * rows * value_stride_, tile.rows * value_stride_, 0.0f);
       float* packed = packed_.get() + i * rows * depth_;
-      for (std::size_t r = 0; r < tile.rows; ++r) {
-        const std::size_t token = group.first + r % group.tokens;
-        const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
-        const float* q = row.q + (token * heads + head) * head_dim;
-        const float factor = static_cast<float>(scale_at(row.query_position[token]) * (plain_ ? kLog2E : 1));
-        for (std::size_t d = 0; d < head_dim; ++d) packed[d * tile.rows + r] = q[d] * factor;
-        for (std::size_t d = head_dim; d < depth_; ++d) packed[d * tile.rows + r] = 0;
+      float factors[kTileRows];
+      for (std::size_t t = 0; t < group.tokens; ++t) {
+        factors[t] = static_cast<float>(scale_at(row.query_position[group.first + t]) * (plain_ ? kLog2E : 1));
       }
+      for (std::size_t r = 0; r < tile.rows; r += group.tokens) {  // head after head
+        const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
+        simd::lay_side_by_side(row.q + (group.first * heads + head) * head_dim, heads * head_dim, group.tokens, head_dim,
+                               factors, packed + r, tile.rows);
+      }
+      std::fill(packed + head_dim * tile.rows, packed + depth_ * tile.rows, 0.0f);
     }
   }
   for (const Meeting& meeting : meetings_) meet(row, kv_head, meeting);

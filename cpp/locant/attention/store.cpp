@@ -1,12 +1,13 @@
 #include "locant/attention/store.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "locant/error.hpp"
 #include "locant/simd/tiles.hpp"
+#include "locant/simd/transpose.hpp"
 
 namespace locant {
 namespace {
@@ -17,15 +18,18 @@ static_assert(kPanel == simd::kPanelWidth && kTile == simd::kTileKeys);
 
 constexpr std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
 
-// Exponent bits all set: NaN or infinite. On bits, so that no compiler option can reason it away.
-bool any_non_finite(const float* x, std::size_t count) noexcept {
-  std::uint32_t found = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, x + i, sizeof bits);
-    found |= static_cast<std::uint32_t>((bits & 0x7f800000u) == 0x7f800000u);
+// Copies kPanel values and says whether one has all exponent bits set: NaN or infinite.
+bool copy_panel(const float* from, float* to) noexcept {
+  typedef std::int32_t FourInts __attribute__((vector_size(16)));
+  typedef std::int32_t LooseFourInts __attribute__((vector_size(16), aligned(4), may_alias));
+  const FourInts exponent = {0x7f800000, 0x7f800000, 0x7f800000, 0x7f800000};
+  FourInts found = {};
+  for (std::size_t i = 0; i < kPanel; i += 4) {
+    const FourInts x = *reinterpret_cast<const LooseFourInts*>(from + i);
+    *reinterpret_cast<LooseFourInts*>(to + i) = x;
+    found |= (x & exponent) == exponent;
   }
-  return found != 0;
+  return (found[0] | found[1] | found[2] | found[3]) != 0;
 }
 
 }  // namespace
@@ -113,17 +117,17 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
       const std::size_t row = first + i, lane = row % kPanel;
       const std::size_t run = std::min(kPanel - lane, count - i);  // rows that fall into one panel
       float* panel = keys + row / kPanel * kPanel * key_depth_ + lane;
-      const float* key = k + i * key_stride + h * head_dim;
-      for (std::size_t d = 0; d < head_dim; ++d) {
-        for (std::size_t r = 0; r < run; ++r) panel[d * kPanel + r] = key[r * key_stride + d];
-      }
+      simd::lay_side_by_side(k + i * key_stride + h * head_dim, key_stride, run, head_dim, nullptr, panel, kPanel);
       bool bad = false;
       for (std::size_t r = 0; r < run; ++r) {
         const float* value = v + (i + r) * value_stride + h * value_dim;
-        for (std::size_t c = 0; c < value_dim; c += kPanel) {
-          std::memcpy(values + value_at(row + r, c), value + c, std::min(kPanel, value_dim - c) * sizeof(float));
+        float* to = values + value_at(row + r, 0);
+        std::size_t c = 0;
+        for (; c + kPanel <= value_dim; c += kPanel, to += kTile * kPanel) bad = copy_panel(value + c, to) || bad;
+        for (; c < value_dim; ++c, ++to) {
+          *to = value[c];
+          bad = bad || !std::isfinite(value[c]);
         }
-        bad = any_non_finite(value, value_dim) || bad;
       }
       // A panel written whole is judged anew; else what other rows left stays (may be, never is not).
       if (run == kPanel) {

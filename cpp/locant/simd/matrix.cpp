@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "locant/error.hpp"
+#include "locant/simd/transpose.hpp"
 
 namespace locant::simd {
 namespace {
@@ -21,12 +22,9 @@ std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / 
 // Inputs [first, first + depth) of `rows` rows, interleaved; zeros past the end of the inputs.
 void pack(const float* x, std::size_t stride, std::size_t inputs, std::size_t first, std::size_t depth, std::size_t rows,
           float* packed) {
-  for (std::size_t r = 0; r < rows; ++r) {
-    const float* from = x + r * stride + first;
-    const std::size_t there = std::min(depth, inputs - first);
-    for (std::size_t d = 0; d < there; ++d) packed[d * rows + r] = from[d];
-    for (std::size_t d = there; d < depth; ++d) packed[d * rows + r] = 0;
-  }
+  const std::size_t there = std::min(depth, inputs - first);
+  lay_side_by_side(x + first, stride, rows, there, nullptr, packed, rows);
+  std::fill(packed + there * rows, packed + depth * rows, 0.0f);
 }
 
 }  // namespace
@@ -54,10 +52,9 @@ PackedMatrix::PackedMatrix(std::span<const float> w, std::int64_t outputs, std::
   w_ = aligned_zeros<float>(kCall, checked_product(kCall, "packed weights",
                                                    {static_cast<std::int64_t>(panels_), static_cast<std::int64_t>(depth_),
                                                     static_cast<std::int64_t>(kPanelWidth)}));
-  for (std::size_t o = 0; o < outputs_; ++o) {
-    float* lane = w_.get() + o / kPanelWidth * depth_ * kPanelWidth + o % kPanelWidth;
-    const float* row = w.data() + o * inputs_;
-    for (std::size_t d = 0; d < inputs_; ++d) lane[d * kPanelWidth] = row[d];
+  for (std::size_t o = 0; o < outputs_; o += kPanelWidth) {
+    lay_side_by_side(w.data() + o * inputs_, inputs_, std::min(kPanelWidth, outputs_ - o), inputs_, nullptr,
+                     w_.get() + o * depth_, kPanelWidth);
   }
 }
 
