@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "locant/bias/tile_products.hpp"
 #include "locant/position/positions.hpp"
 
 namespace locant {
@@ -22,11 +23,7 @@ FunctionBias::FunctionBias(Function function, std::string formula)
 }
 
 void FunctionBias::add(const ScoreTile& tile, float* scores, std::size_t stride) const {
-  for (std::size_t row = 0; row < tile.query_rows; ++row) {
-    for (std::size_t k = 0; k < tile.keys; ++k) {
-      scores[row * stride + k] += static_cast<float>(function_(tile.head, displacement(tile, row, k)));
-    }
-  }
+  detail::add_function(tile, [&](std::int64_t d) { return function_(tile.head, d); }, scores, stride);
 }
 
 MethodDescription FunctionBias::describe() const {

@@ -24,7 +24,8 @@ class FunctionBias final : public ScoreTerm {
  public:
   using Function = std::function<double(std::int32_t head, std::int64_t displacement)>;
 
-  // Called for every cell of every tile, from add(); its result is rounded to float32. What it throws passes
+  // Called from add(), once for each displacement of a tile or once for each cell; must give the same result for
+  // the same arguments. Displacements between those of the tile may be asked for too. Its result is rounded to float32. What it throws passes
   // through. `formula` is for describe(). kArgument where there is no function.
   explicit FunctionBias(Function function, std::string formula = "a function of displacement");
 

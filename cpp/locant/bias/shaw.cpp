@@ -1,19 +1,10 @@
 #include "locant/bias/shaw.hpp"
 
 #include <algorithm>
-#include <utility>
+
+#include "locant/bias/tile_products.hpp"
 
 namespace locant {
-namespace {
-
-// The table rows that one query row of a tile reads: low .. high.
-std::pair<std::int64_t, std::int64_t> rows_read(const ShawTable& table, const ScoreTile& tile, std::size_t row) {
-  const auto [low, high] = std::minmax_element(tile.key_position, tile.key_position + tile.keys);
-  return {table.row(std::int64_t{*low} - tile.query_position[row]),
-          table.row(std::int64_t{*high} - tile.query_position[row])};
-}
-
-}  // namespace
 
 ShawTable::ShawTable(ShawTableConfig config, std::span<const float> values) : config_(config) {
   constexpr const char* kCall = "ShawTable";
@@ -77,25 +68,18 @@ MethodDescription ShawTable::describe(const char* name, const char* formula) con
 void ShawKeys::add(const ScoreTile& tile, float* scores, std::size_t stride) const {
   if (tile.keys == 0) return;
   const auto width = static_cast<std::size_t>(table_.config().width);
+  const auto row_of = [&](std::int64_t d) { return table_.row(d); };
+  const auto vector_of = [&](std::int64_t row) { return table_.vector(tile.head, row); };
   std::vector<float> products;
   for (std::size_t row = 0; row < tile.query_rows; ++row) {
-    const float* q = tile.query + row * tile.query_stride;
     float* to = scores + row * stride;
-    const auto [low, high] = rows_read(table_, tile, row);
-    // Each table row meets the query once, unless the keys stand so far apart that most would not be read.
-    if (high - low < 2 * static_cast<std::int64_t>(tile.keys)) {
-      products.resize(static_cast<std::size_t>(high - low + 1));
-      for (std::int64_t r = low; r <= high; ++r) {
-        products[static_cast<std::size_t>(r - low)] = tile.scale * dot(q, table_.vector(tile.head, r), width);
-      }
-      for (std::size_t k = 0; k < tile.keys; ++k) {
-        to[k] += products[static_cast<std::size_t>(table_.row(displacement(tile, row, k)) - low)];
-      }
-    } else {
-      for (std::size_t k = 0; k < tile.keys; ++k) {
-        const std::int64_t r = table_.row(displacement(tile, row, k));
-        to[k] += tile.scale * dot(q, table_.vector(tile.head, r), width);
-      }
+    if (content_ != ShawContent::kKey) {
+      detail::add_products(tile, row, tile.query + row * tile.query_stride, width, tile.scale, row_of, vector_of,
+                           products, to);
+    }
+    if (content_ == ShawContent::kQuery) continue;
+    for (std::size_t k = 0; k < tile.keys; ++k) {
+      to[k] += tile.scale * dot(tile.key + k * tile.key_stride, vector_of(row_of(displacement(tile, row, k))), width);
     }
   }
 }
@@ -105,7 +89,11 @@ void ShawKeys::require_fits(std::int32_t heads, std::int32_t, std::int32_t head_
 }
 
 MethodDescription ShawKeys::describe() const {
-  return table_.describe("Shaw, keys", "scale * q . aK[clamp(j - t, -K, K)]");
+  switch (content_) {
+    case ShawContent::kQuery: return table_.describe("Shaw, keys", "scale * q . aK[clamp(j - t, -K, K)]");
+    case ShawContent::kKey: return table_.describe("Shaw, keys, key content", "scale * k . aK[clamp(j - t, -K, K)]");
+    default: return table_.describe("Shaw, keys, both contents", "scale * (q + k) . aK[clamp(j - t, -K, K)]");
+  }
 }
 
 void ShawValues::accumulate(const ScoreTile& tile, const float* weights, std::size_t weight_stride, float* out,
@@ -115,11 +103,13 @@ void ShawValues::accumulate(const ScoreTile& tile, const float* weights, std::si
   const auto mix = [&](float weight, const float* a, float* to) {
     for (std::size_t c = 0; c < width; ++c) to[c] += weight * a[c];
   };
+  const auto [nearest, farthest] = detail::key_range(tile);
   std::vector<float> shares;
   for (std::size_t row = 0; row < tile.query_rows; ++row) {
     const float* w = weights + row * weight_stride;
     float* to = out + row * out_stride;
-    const auto [low, high] = rows_read(table_, tile, row);
+    const std::int64_t low = table_.row(nearest - tile.query_position[row]);
+    const std::int64_t high = table_.row(farthest - tile.query_position[row]);
     if (high - low < 2 * static_cast<std::int64_t>(tile.keys)) {
       // The weights of all keys that share a table row first, then each row once.
       shares.assign(static_cast<std::size_t>(high - low + 1), 0.0f);

@@ -8,6 +8,9 @@
 // keys read row K (the query's own); what decoders use that never see ahead (tensor2tensor's cached step, the
 // Music Transformer). One table may serve all heads (tensor2tensor) or there may be one a head.
 //
+// BERT's relative_key is the key term with K = max_positions - 1 and its table read backwards (BERT indexes by
+// query - key); its relative_key_query adds scale * k_j . aK[r] as well (ShawContent).
+//
 // Clipping loses every distinction beyond K: runs() lists what is merged. Keys and values have tables of their
 // own; either may be used alone.
 #pragma once
@@ -23,6 +26,9 @@
 namespace locant {
 
 enum class ShawSides { kBoth, kPastOnly };
+
+// What meets the table in the score: the query (the paper), the key, or each of them.
+enum class ShawContent { kQuery, kKey, kBoth };
 
 struct ShawTableConfig {
   std::int32_t max_distance = 0;  // K
@@ -54,7 +60,8 @@ class ShawTable {
 
 class ShawKeys final : public ScoreTerm {
  public:
-  explicit ShawKeys(ShawTable table) : table_(std::move(table)) {}
+  explicit ShawKeys(ShawTable table, ShawContent content = ShawContent::kQuery)
+      : table_(std::move(table)), content_(content) {}
   const ShawTable& table() const noexcept { return table_; }
 
   void add(const ScoreTile& tile, float* scores, std::size_t stride) const override;
@@ -65,6 +72,7 @@ class ShawKeys final : public ScoreTerm {
 
  private:
   ShawTable table_;
+  ShawContent content_;
 };
 
 class ShawValues final : public ValueTerm {
