@@ -53,7 +53,7 @@ struct SinusoidalConfig {
   SinusoidOrder order = SinusoidOrder::kSineFirst;
   double base = 10000;          // ratio of the largest to the smallest frequency, as e_i runs from 0 to 1
   double max_frequency = 1;     // of pair 0, radians per position
-  std::optional<double> scale;  // none: 1, under kMlx sqrt(2 / width)
+  std::optional<double> scale = std::nullopt;  // none: 1, under kMlx sqrt(2 / width)
   double position_offset = 0;   // added to every position (fairseq's tables start at padding_idx + 1)
   friend bool operator==(const SinusoidalConfig&, const SinusoidalConfig&) = default;
 };
