@@ -2,5 +2,6 @@
 import type { AnyView } from './shell/view';
 import { shuffle } from './views/shuffle/view';
 import { rotation } from './views/rotation/view';
+import { cachedGeneration } from './views/cached-generation/view';
 
-export const views: readonly AnyView[] = [shuffle, rotation];
+export const views: readonly AnyView[] = [shuffle, rotation, cachedGeneration];

@@ -2,6 +2,7 @@
 // of range are brought in and said aloud. Pure functions; state.svelte.ts keeps the living state.
 import type { Fields } from './fields';
 import type { Model } from './view';
+import { text } from '../text/en';
 
 export const version = 1;
 
@@ -35,7 +36,7 @@ export function readAddress(hash: string, models: readonly AnyModel[]): Address 
   const given = new Map<string, string>();
   const notes: string[] = [];
   for (const [key, value] of parameters) {
-    if (given.has(key)) notes.push(`${key} is given twice; the first is used.`);
+    if (given.has(key)) notes.push(text.notes.twice(key));
     else given.set(key, value);
   }
   const take = (key: string) => {
@@ -46,30 +47,30 @@ export function readAddress(hash: string, models: readonly AnyModel[]): Address 
 
   const asked = take('v');
   if (asked !== undefined && asked !== String(version)) {
-    notes.push(`This address says version “${asked.slice(0, 20)}”; the page reads version ${version} and takes what it knows.`);
+    notes.push(text.notes.version(asked.slice(0, 20), version));
   }
   const wanted = take('view');
   let model = models.find(({ id }) => id === wanted);
   if (!model) {
     model = models[0];
-    if (wanted !== undefined) notes.push(`There is no view “${wanted.slice(0, 40)}”; this is ${model.id}.`);
+    if (wanted !== undefined) notes.push(text.notes.noView(wanted.slice(0, 40), model.id));
   }
 
   const hide: Hideable[] = [];
   for (const part of (take('hide') ?? '').split(',').filter(Boolean)) {
     const known = hideable.find((name) => name === part);
     if (known) hide.push(known);
-    else notes.push(`hide: there is no part “${part.slice(0, 20)}”; there are ${hideable.join(', ')}.`);
+    else notes.push(text.notes.noPart(part.slice(0, 20), hideable));
   }
   const embedded = take('embed');
-  if (embedded !== undefined && embedded !== '0' && embedded !== '1') notes.push('embed: only 0 and 1 are read; 0 is used.');
+  if (embedded !== undefined && embedded !== '0' && embedded !== '1') notes.push(text.notes.embed);
 
   let state: Record<string, unknown> = {};
   for (const [key, field] of Object.entries(model.fields)) {
     const raw = take(key);
     const reading = raw === undefined ? { value: field.initial } : field.read(raw);
     state[key] = reading.value;
-    if (reading.note) notes.push(`${key}: ${reading.note}.`);
+    if (reading.note) notes.push(text.notes.ofKey(key, reading.note));
   }
   if (model.settle) {
     const settled = model.settle(state);

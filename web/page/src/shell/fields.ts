@@ -1,6 +1,8 @@
 // The typed table of what a view keeps in the address: each field says what it may hold, what it holds when nothing is
 // said, and how it is written. A value out of range is brought in and said aloud; nothing is dropped in silence.
 
+import { text } from '../text/en';
+
 /** What reading a value gave: the value, and a sentence where it is not the one that was asked for. */
 export interface Reading<T> {
   readonly value: T;
@@ -35,10 +37,10 @@ export function integer(initial: number, minimum: number, maximum: number): Inte
     minimum,
     maximum,
     read(raw) {
-      if (!/^-?\d{1,15}$/.test(raw)) return { value: initial, note: `“${shown(raw)}” is not a whole number; ${initial} is used` };
-      const asked = Number(raw);
-      if (asked < minimum) return { value: minimum, note: `${asked} is below ${minimum}; ${minimum} is used` };
-      if (asked > maximum) return { value: maximum, note: `${asked} is above ${maximum}; ${maximum} is used` };
+      if (!/^-?\d{1,15}$/.test(raw)) return { value: initial, note: text.notes.notWhole(shown(raw), initial) };
+      const asked = Number(raw) + 0;  // not −0
+      if (asked < minimum) return { value: minimum, note: text.notes.below(asked, minimum) };
+      if (asked > maximum) return { value: maximum, note: text.notes.above(asked, maximum) };
       return { value: asked };
     },
     write: String,
@@ -52,7 +54,7 @@ export function choice<const T extends string>(values: readonly T[], initial: No
     read(raw) {
       const found = values.find((value) => value === raw);
       if (found !== undefined) return { value: found };
-      return { value: initial, note: `“${shown(raw)}” is none of ${values.join(', ')}; ${initial} is used` };
+      return { value: initial, note: text.notes.noneOf(shown(raw), values, initial) };
     },
     write: String,
   };
@@ -64,11 +66,11 @@ export function sentence(initial: string, words: number, letters: number): Field
     initial,
     read(raw) {
       const asked = wordsOf(raw);
-      if (asked.length < 2) return { value: initial, note: `a sentence needs two words or more; “${initial}” is used` };
+      if (asked.length < 2) return { value: initial, note: text.notes.shortSentence(initial) };
       const kept = asked.slice(0, words).map((word) => [...word].slice(0, letters).join(''));
       const value = kept.join(' ');
-      if (asked.length > words) return { value, note: `the sentence has ${asked.length} words; the first ${words} are used` };
-      if (value !== asked.join(' ')) return { value, note: `words are cut after ${letters} letters` };
+      if (asked.length > words) return { value, note: text.notes.longSentence(asked.length, words) };
+      if (value !== asked.join(' ')) return { value, note: text.notes.longWords(letters) };
       return { value };
     },
     write: (value) => value,
@@ -87,7 +89,7 @@ export function order(initial: readonly number[]): Field<readonly number[]> {
     read(raw) {
       const numbers = raw.split('.').map((part) => (/^\d{1,3}$/.test(part) ? Number(part) : -1));
       if (isOrder(numbers)) return { value: numbers };
-      return { value: initial, note: `“${shown(raw)}” is not an order of the tokens; the first order is used` };
+      return { value: initial, note: text.notes.noOrder(shown(raw)) };
     },
     write: (value) => value.join('.'),
   };

@@ -10,6 +10,11 @@ export function fixed(value: number, decimals = 2): string {
   return text.startsWith('-') ? (Number(text) === 0 ? text.slice(1) : minus + text.slice(1)) : text;
 }
 
+/** A whole number that is a difference: +2, 0, −3. */
+export function signed(value: number): string {
+  return value > 0 ? `+${value}` : fixed(value, 0);
+}
+
 /** Residuals and tolerances: two significant digits, as in 1.2e−7; zero is exact and says so by being 0. */
 export function scientific(value: number): string {
   if (value === 0) return '0';

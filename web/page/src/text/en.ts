@@ -105,4 +105,168 @@ const rotation: ViewText = {
   ],
 };
 
-export const text = { shell, keys, views: { shuffle, rotation } };
+const cachedGeneration: ViewText = {
+  name: 'Cached generation',
+  door: 'The cache',
+  question: 'What must be remembered so that the next word comes out the same?',
+  lede: 'A cache keeps the keys and values of the words so far, so that each step computes one word instead of all. It is exact as long as that word is told where it truly stands. Tell it something else: no shape changes, no error is raised, and the text drifts away.',
+  identity: {
+    html: math(`${sub(i('ℓ'), '<mtext>cache</mtext>')}${open}${sub(i('x'), i('t'))}${o(',')}${i('t')}${shut}${o('=')}${i('ℓ')}${open}${sub(i('x'), '<mn>0</mn>')}${o('…')}${sub(i('x'), i('t'))}${shut}`),
+    words: 'The logits of the cached step of token t at position t equal the logits of the whole sequence up to token t',
+  },
+  wrong: {
+    label: 'Which position does a new word get?',
+    options: {
+      true: 'The next one of its sequence',
+      restarted: 'Counted from 0 again, as the call counts',
+      'off-by-one': 'One too many',
+    },
+    explain: 'Every array keeps its shape and nothing is refused, for a position is only a number. Look at the numbers under the stored keys.',
+    met: 'Met in tiny-llm (pull request 46), mlx-lm (issue 1699), gpt-neox (pull request 363) and many more.',
+  },
+  keys: { previous: 'go back one step', next: 'go on one step', step: 'go on one step, and from the last to the prompt' },
+  notice: [
+    'With the offset right, the difference is rounding: sums are taken in another order, and the chosen words are the same.',
+    'With the fault, the numbers differ at once, the chosen word often only later. A test that compares texts can miss it; one that compares logits cannot.',
+    'Choose the learned table and ask for 19 words: its 24 rows end before the text does, and the library says so instead of reading something else.',
+  ],
+};
+
+/** What is said of an address that asks for what there is not. */
+const notes = {
+  ofKey: (key: string, note: string) => `${key}: ${note}.`,
+  notWhole: (raw: string, used: number) => `“${raw}” is not a whole number; ${used} is used`,
+  below: (asked: number, limit: number) => `${asked} is below ${limit}; ${limit} is used`,
+  above: (asked: number, limit: number) => `${asked} is above ${limit}; ${limit} is used`,
+  noneOf: (raw: string, values: readonly string[], used: string) => `“${raw}” is none of ${values.join(', ')}; ${used} is used`,
+  shortSentence: (used: string) => `a sentence needs two words or more; “${used}” is used`,
+  longSentence: (count: number, kept: number) => `the sentence has ${count} words; the first ${kept} are used`,
+  longWords: (letters: number) => `words are cut after ${letters} letters`,
+  noOrder: (raw: string) => `“${raw}” is not an order of the tokens; the first order is used`,
+  otherOrder: (named: number, count: number) => `order: it names ${named} tokens and the sentence has ${count}; the first order is used.`,
+  pastSentence: (key: string, last: number) => `${key}: the sentence ends with token ${last}; that is used.`,
+  pastText: (last: number) => `step: the text ends with step ${last}; that is shown.`,
+  twice: (key: string) => `${key} is given twice; the first is used.`,
+  version: (asked: string, version: number) => `This address says version “${asked}”; the page reads version ${version} and takes what it knows.`,
+  noView: (asked: string, used: string) => `There is no view “${asked}”; this is ${used}.`,
+  noPart: (asked: string, parts: readonly string[]) => `hide: there is no part “${asked}”; there are ${parts.join(', ')}.`,
+  embed: 'embed: only 0 and 1 are read; 0 is used.',
+};
+
+const methods = { none: 'none', sinusoidal: 'sinusoidal', learned: 'learned table', rotary: 'rotary', alibi: 'ALiBi' } as const;
+const methodWords = { none: 'no method', sinusoidal: 'sinusoidal positions', learned: 'the learned table', rotary: 'rotary positions', alibi: 'ALiBi' } as const;
+
+const shuffleParts = {
+  sentence: 'Your sentence',
+  reorder: 'The order of the words',
+  howToMove: 'Drag a word, or focus it and press ← →',
+  before: 'before',
+  after: 'after',
+  place: (word: string, place: number, count: number) => `${word}, place ${place} of ${count}`,
+  method: 'Method',
+  mask: 'Mask',
+  masks: { bidirectional: 'bidirectional', causal: 'causal' },
+  head: 'Head',
+  matrices: 'Attention matrices. Arrow keys choose a query and a key.',
+  drawing: 'Attention weights before and after the words changed places',
+  without: 'Without a method',
+  withMethod: (method: keyof typeof methods) => `With ${methodWords[method]}`,
+  afterMove: 'after the words moved',
+  blind: '= blind to this move',
+  sees: '≠ it sees this move',
+  query: 'query ↓',
+  output: 'output',
+  hidden: 'hidden by the mask',
+  checks: {
+    carried: 'max |P f(x, p) − f(P x, P p)|: every word takes its position along',
+    alonePlain: 'max |P f(x) − f(P x)|: words move alone, no method',
+    stretchedPlain: 'max |f(x, p) − f(x, 10 p)|: gaps ten times as wide, no method',
+    same: (method: keyof typeof methods) => `The same with ${methodWords[method]}`,
+  },
+  caption: (head: number) => `Attention weights of head ${head}, by token: before and after the words changed places`,
+  columns: (method: keyof typeof methods) => ['query → key', 'no method, before', 'no method, after', `${methods[method]}, before`, `${methods[method]}, after`],
+  told: (value: { query: string; key: string; plain: [string, string]; plainBlind: boolean; method: keyof typeof methods; placed: [string, string]; placedBlind: boolean; carried: string }) => {
+    const blind = (isBlind: boolean) => (isBlind ? 'the outputs only change places' : 'the outputs themselves change');
+    const change = ([before, after]: [string, string]) => `${before} before and ${after} after`;
+    const placed = value.method === 'none' ? '' : ` With ${methodWords[value.method]} it is ${change(value.placed)}, and ${blind(value.placedBlind)}.`;
+    return `Without a method, “${value.query}” gives “${value.key}” the weight ${change(value.plain)}: ${blind(value.plainBlind)}.${placed} ` +
+      `With positions carried along the largest difference is ${value.carried}.`;
+  },
+};
+
+const rotationParts = {
+  queryPosition: 'Query position',
+  keyPosition: 'Key position',
+  both: 'Both together',
+  bothHandle: 'Both positions together',
+  pairing: 'Pairs are',
+  pairings: { interleaved: 'interleaved', 'half-split': 'half-split' },
+  base: 'Base',
+  drawing: 'Scores by position, dials of the pairs, and scores of both moved together',
+  byKey: 'Score with the key at each position',
+  byKeyShort: 'Score by the key’s position',
+  here: (score: string) => `${score} here`,
+  pair: (pair: number) => `pair ${pair}`,
+  speed: (radians: string) => `${radians} rad a step`,
+  byShift: 'Score with both moved on together',
+  byShiftShort: 'Both moved together',
+  flat: '✓ flat',
+  changes: (by: string) => `✗ changes by ${by}`,
+  legend: { query: 'query', key: 'key', before: 'before the turn' },
+  checks: {
+    shift: (shifts: number) => `Score of both moved on together by 0 … ${shifts - 1}: largest change`,
+    norm: 'Squared length of query and key, turned against unturned',
+    composition: 'Turning twice against turning once by the sum',
+  },
+  caption: (query: number) => `Scores: the query at ${query} with the key at n; and both moved on by n`,
+  columns: (query: number, key: number) => ['n', `query at ${query}, key at n`, `query at ${query} + n, key at ${key} + n`],
+  told: (value: { query: number; key: number; displacement: string; score: string; spread: string; flat: boolean; pair: number; share: string }) =>
+    `Query at position ${value.query}, key at ${value.key}, displacement ${value.displacement}: score ${value.score}; ` +
+    `${value.flat ? 'moving both together does not change it' : `moving both together changes it by up to ${value.spread}`}. ` +
+    `Pair ${value.pair} gives ${value.share} of it.`,
+};
+
+const cachedGenerationParts = {
+  prompt: 'Prompt',
+  method: 'Method',
+  step: 'Step',
+  stepOf: (step: number, steps: number) => (step === 0 ? 'prompt' : `${step} of ${steps}`),
+  steps: 'Words to say',
+  seed: 'Seed of the weights',
+  drawing: 'Two lanes of tokens with their positions, and the difference of their logits by step',
+  whole: 'Whole sequence anew',
+  wholeNote: (count: number) => `${count} tokens computed`,
+  cache: 'From the cache',
+  cacheNote: (step: number, count: number) => (step === 0 ? `${count} tokens computed and stored` : `1 token computed, ${count - 1} keys read`),
+  at: (word: string, position: number, truth: number) => `${word}, position ${position}${position === truth ? '' : `, which should be ${truth}`}`,
+  meter: 'Largest difference of the logits, by step',
+  meterShort: 'Difference of the logits',
+  nonePasses: '✓ none passes',
+  passesFrom: (step: number) => `✗ from step ${step}`,
+  bar: (step: number, difference: string, whole: string, cache: string) => `step ${step}: ${difference}; the whole sequence says ${whole}, the cache ${cache}`,
+  rows: { step: 'step', whole: 'whole', cache: 'cache' },
+  random: 'Weights are random: the words mean nothing, only their agreement does. Both lanes are fed what the whole sequence says next.',
+  check: 'max |logits from the cache − logits of the whole sequence|, over all steps',
+  caption: (method: keyof typeof methods) => `Each step of both lanes, method ${methods[method]}`,
+  columns: ['step', 'new word', 'position', 'position in the cache', 'largest difference', 'whole sequence says next', 'cache says next'],
+  promptRow: '(prompt)',
+  told: (value: { step: number; position: number; truth: number; difference: string; whole: string; cache: string; firstOver: number | null; firstOther: number | null }) => {
+    const where = value.step === 0 ? 'After the prompt'
+      : `At step ${value.step}, the new word at position ${value.position} in the cache${value.position === value.truth ? '' : ` and ${value.truth} in truth`},`;
+    const says = value.whole === value.cache ? `both say “${value.whole}” next` : `the whole sequence says “${value.whole}” next, the cache “${value.cache}”`;
+    const over = value.firstOver === null ? 'No step passes the tolerance.' : `The difference passes the tolerance first at step ${value.firstOver}` +
+      (value.firstOther === null ? ', and yet no chosen word differs.' : `; the chosen word differs first at step ${value.firstOther}.`);
+    return `${where} the logits differ by ${value.difference} at most; ${says}. ${over}`;
+  },
+};
+
+export const text = {
+  shell,
+  keys,
+  notes,
+  methods,
+  views: { shuffle, rotation, cachedGeneration },
+  shuffle: shuffleParts,
+  rotation: rotationParts,
+  cachedGeneration: cachedGenerationParts,
+};

@@ -7,9 +7,10 @@
 // Scores come from attention's explain() with scale 1 over rows of one query and one key each.
 import type { Locant, Owned, Pairing, RotaryPlan, Rotation } from 'locant';
 import { choice, integer } from '../../shell/fields';
-import { fixed } from '../../shell/format';
+import { fixed, signed } from '../../shell/format';
 import { owning } from '../../shell/owned';
 import type { CallText, Check, Model } from '../../shell/view';
+import { text } from '../../text/en';
 
 /** The first four coordinates are the ones that the rotation is usually introduced with; the rest go on in their manner. */
 export const contents = {
@@ -141,9 +142,9 @@ function scorer(library: Locant, keep: <O extends Owned>(object: O) => O) {
 
 function checks({ spread, norm, composition }: RotationResult): Check[] {
   return [
-    { id: 'shift', kind: 'identity', label: `Score of both moved on together by 0 … ${shifts - 1}: largest change`, residual: spread, tolerance },
-    { id: 'norm', kind: 'identity', label: 'Squared length of query and key, turned against unturned', residual: norm, tolerance },
-    { id: 'composition', kind: 'identity', label: 'Turning twice against turning once by the sum', residual: composition, tolerance },
+    { id: 'shift', kind: 'identity', label: text.rotation.checks.shift(shifts), residual: spread, tolerance },
+    { id: 'norm', kind: 'identity', label: text.rotation.checks.norm, residual: norm, tolerance },
+    { id: 'composition', kind: 'identity', label: text.rotation.checks.composition, residual: composition, tolerance },
   ];
 }
 
@@ -201,14 +202,16 @@ export const rotationModel: Model<RotationState, RotationResult> = {
   wrong: { field: 'keyPairing', right: 'same', wrongs: ['other'] },
   call,
   table: ({ byKey, byShift }, state) => ({
-    caption: `Scores: the query at ${state.query} with the key at n; and both moved on by n`,
-    columns: ['n', `query at ${state.query}, key at n`, `query at ${state.query} + n, key at ${state.key} + n`],
+    caption: text.rotation.caption(state.query),
+    columns: text.rotation.columns(state.query, state.key),
     rows: [...byKey].map((score, n) => [n, fixed(score, 6), fixed(byShift[n], 6)]),
   }),
-  sentence({ score, spread, dials }, state) {
-    const displacement = state.key - state.query;
-    const moved = spread <= tolerance ? 'moving both together does not change it' : `moving both together changes it by up to ${fixed(spread, 3)}`;
-    return `Query at position ${state.query}, key at ${state.key}, displacement ${displacement > 0 ? '+' : ''}${String(displacement).replace('-', '−')}: ` +
-      `score ${fixed(score, 4)}; ${moved}. Pair ${state.pair} gives ${fixed(dials[state.pair].share, 4)} of it.`;
-  },
+  sentence: ({ score, spread, dials }, { query, key, pair }) => text.rotation.told({
+    query, key, pair,
+    displacement: signed(key - query),
+    score: fixed(score, 4),
+    spread: fixed(spread, 3),
+    flat: spread <= tolerance,
+    share: fixed(dials[pair].share, 4),
+  }),
 };

@@ -11,6 +11,7 @@ import { choice, integer, isOrder, order, sentence, wordsOf } from '../../shell/
 import { fixed, scientific } from '../../shell/format';
 import { owning, rowsOf } from '../../shell/owned';
 import type { CallText, Check, Model } from '../../shell/view';
+import { text } from '../../text/en';
 
 export const heads = 4;
 export const headDim = 8;
@@ -129,13 +130,14 @@ export function vectorsOf(library: Locant, words: readonly string[], seed: numbe
 
 function compute(library: Locant, state: ShuffleState): ShuffleResult {
   return owning((keep) => {
-    const words = wordsOf(state.sentence);
-    const x = vectorsOf(library, words, state.seed);
+    const sentenceWords = wordsOf(state.sentence);
+    const count = sentenceWords.length;
+    const x = vectorsOf(library, sentenceWords, state.seed);
     const moved = rowsOf(x, width, state.order);
-    const positions = library.positions.range(words.length);
-    const far = library.positions.from({ rowLengths: [words.length], position: [words.map((_, index) => index * 10)] });
+    const positions = library.positions.range(count);
+    const far = library.positions.from({ rowLengths: [count], position: [sentenceWords.map((_, index) => index * 10)] });
     const carriedPositions = library.positions.from({
-      rowLengths: [words.length],
+      rowLengths: [count],
       position: [state.carried === 'token' ? state.order : positions.position[0]],
       order: state.order,
     });
@@ -156,7 +158,7 @@ function compute(library: Locant, state: ShuffleState): ShuffleResult {
     const placed = state.method === 'none' ? plain : pairOf(chosen);
     const carried = run(chosen, moved, carriedPositions, state.head);
     return {
-      words,
+      words: sentenceWords,
       plain,
       placed,
       carried: difference(rowsOf(placed.before.output, width, state.order), carried.output),
@@ -165,27 +167,25 @@ function compute(library: Locant, state: ShuffleState): ShuffleResult {
   });
 }
 
-export const methodNames: Readonly<Record<Method, string>> = {
-  none: 'none', sinusoidal: 'sinusoidal', learned: 'learned table', rotary: 'rotary', alibi: 'ALiBi',
-};
+const words = text.shuffle;
 
-function checks(result: ShuffleResult, state: ShuffleState): Check[] {
-  const placed = methodNames[state.method];
+function checks(result: ShuffleResult, { method }: ShuffleState): Check[] {
+  const finding = (id: string, label: string, residual: number): Check => ({ id, kind: 'finding', label, residual, tolerance });
   const all: Check[] = [
-    { id: 'carried', kind: 'identity', label: `max |P f(x, p) − f(P x, P p)|: every word takes its position along`, residual: result.carried, tolerance },
-    { id: 'alone-plain', kind: 'finding', label: 'max |P f(x) − f(P x)|: words move alone, no method', residual: result.plain.alone, tolerance },
+    { id: 'carried', kind: 'identity', label: words.checks.carried, residual: result.carried, tolerance },
+    finding('alone-plain', words.checks.alonePlain, result.plain.alone),
   ];
-  if (state.method !== 'none') all.push({ id: 'alone-placed', kind: 'finding', label: `The same with ${placed}`, residual: result.placed.alone, tolerance });
-  all.push({ id: 'stretched-plain', kind: 'finding', label: 'max |f(x, p) − f(x, 10 p)|: gaps ten times as wide, no method', residual: result.plain.stretched, tolerance });
-  if (state.method !== 'none') all.push({ id: 'stretched-placed', kind: 'finding', label: `The same with ${placed}`, residual: result.placed.stretched, tolerance });
+  if (method !== 'none') all.push(finding('alone-placed', words.checks.same(method), result.placed.alone));
+  all.push(finding('stretched-plain', words.checks.stretchedPlain, result.plain.stretched));
+  if (method !== 'none') all.push(finding('stretched-placed', words.checks.same(method), result.placed.stretched));
   return all;
 }
 
 function call(state: ShuffleState): CallText {
-  const words = wordsOf(state.sentence);
-  const quoted = (quote: string) => words.map((word) => `${quote}${word.replaceAll('\\', '\\\\').replaceAll(quote, `\\${quote}`)}${quote}`).join(', ');
+  const tokens = wordsOf(state.sentence);
+  const quoted = (quote: string) => tokens.map((word) => `${quote}${word.replaceAll('\\', '\\\\').replaceAll(quote, `\\${quote}`)}${quote}`).join(', ');
   const list = state.order.join(', ');
-  const slots = words.map((_, index) => index).join(', ');
+  const slots = tokens.map((_, index) => index).join(', ');
   const carriedPosition = state.carried === 'token' ? 'order' : `[${slots}]`;
   const wrong = state.carried === 'token' ? '' : '  // the fault: the slot, where the token\'s own position belongs';
   const form = state.mask === 'causal' ? 'causal' : 'symmetric';
@@ -224,24 +224,24 @@ locant.difference(reorder(f(x, here)), f(reorder(x), carried)).largest;  // posi
 
   const [makeCpp, placeCpp] = {
     none: ['', ''],
-    sinusoidal: ['const locant::Sinusoidal encoding({.width = 32});\n', '  encoding.add(x, positions, x);\n'],
-    learned: [`const locant::LearnedTable encoding({.rows = ${tableRows}, .width = 32}, table);\n`, '  encoding.add(x, positions, x);\n'],
+    sinusoidal: [`const locant::Sinusoidal encoding({.width = ${width}});\n`, '  encoding.add(x, positions, x);\n'],
+    learned: [`const locant::LearnedTable encoding({.rows = ${tableRows}, .width = ${width}}, table);\n`, '  encoding.add(x, positions, x);\n'],
     rotary: [`config.rotation = std::make_shared<locant::Rotation>(locant::resolve({.width = ${headDim}}), ${headDim});\n`, ''],
-    alibi: [`config.score_terms = {std::make_shared<locant::Alibi>(locant::AlibiConfig{.heads = ${heads}, .form = locant::AlibiForm::${form === 'causal' ? 'kCausal' : 'kSymmetric'}})};\n`, ''],
+    alibi: [`config.score_terms = {std::make_shared<locant::Alibi>(locant::alibi_slopes(${heads}), locant::AlibiForm::${form === 'causal' ? 'kCausal' : 'kSymmetric'})};\n`, ''],
   }[state.method];
-  const cpp = `// x: the vectors of ${words.join(' ')}, [${words.length}, ${width}]; moved_x: its rows in the order ${list}
+  const cpp = `// x: the vectors of ${tokens.join(' ')}, [${tokens.length}, ${width}]; moved_x: its rows in the order ${list}
 locant::AttentionConfig config{.shape = {.heads = ${heads}, .kv_heads = ${heads}, .head_dim = ${headDim}, .value_dim = ${headDim}}};
 config.mask.direction = locant::Direction::${state.mask === 'causal' ? 'kCausal' : 'kBidirectional'};
 ${makeCpp}const locant::Attention attention(config);
-const auto f = [&](std::span<float> x, const locant::Positions& positions) {
+const auto f = [&](std::vector<float> x, const locant::Positions& positions) {
 ${placeCpp}  std::vector<float> y(x.size());
   attention.attend(x, x, x, positions, y);
   return y;
 };
 
-const auto here = locant::Positions::range(${words.length});
+const auto here = locant::Positions::range(${tokens.length});
 const auto carried = locant::Positions::from_arrays({
-    .row_lengths = {${words.length}}, .position = {{${state.carried === 'token' ? list : slots}}}, .order = {${list}}});${wrong}
+    .row_lengths = {${tokens.length}}, .position = {{${state.carried === 'token' ? list : slots}}}, .order = {${list}}});${wrong}
 const std::vector<float> before = f(x, here), after = f(moved_x, here), along = f(moved_x, carried);`;
   return { javascript, cpp };
 }
@@ -264,29 +264,29 @@ export const shuffleModel: Model<ShuffleState, ShuffleResult> = {
     const notes: string[] = [];
     let { order: places, query, key } = state;
     if (places.length !== count || !isOrder(places)) {
-      if (places.length > 0) notes.push(`order: it names ${places.length} tokens and the sentence has ${count}; the first order is used.`);
+      if (places.length > 0) notes.push(text.notes.otherOrder(places.length, count));
       places = firstOrder(count);
     }
-    if (query >= count) {
-      notes.push(`query: the sentence ends with token ${count - 1}; that is used.`);
-      query = count - 1;
-    }
-    if (key >= count) {
-      notes.push(`key: the sentence ends with token ${count - 1}; that is used.`);
-      key = count - 1;
-    }
+    // The default pair may lie past the end of a short sentence without anybody having asked for it.
+    const inside = (name: 'query' | 'key', token: number) => {
+      if (token < count) return token;
+      if (token !== shuffleModel.fields[name].initial) notes.push(text.notes.pastSentence(name, count - 1));
+      return count - 1;
+    };
+    query = inside('query', query);
+    key = inside('key', key);
     return { state: { ...state, order: places, query, key }, notes };
   },
   compute,
   checks,
   wrong: { field: 'carried', right: 'token', wrongs: ['slot'] },
   call,
-  table({ words, plain, placed }, state) {
+  table({ words: sentenceWords, plain, placed }, state) {
     const slot = (token: number) => state.order.indexOf(token);
     return {
-      caption: `Attention weights of head ${state.head + 1}, by token: before and after the words changed places`,
-      columns: ['query → key', 'no method, before', 'no method, after', `${methodNames[state.method]}, before`, `${methodNames[state.method]}, after`],
-      rows: words.flatMap((query, t) => words.map((key, j) => [
+      caption: words.caption(state.head + 1),
+      columns: words.columns(state.method),
+      rows: sentenceWords.flatMap((query, t) => sentenceWords.map((key, j) => [
         `${query} (${t}) → ${key} (${j})`,
         fixed(plain.before.weights[t][j], 4),
         fixed(plain.after.weights[slot(t)][slot(j)], 4),
@@ -295,13 +295,14 @@ export const shuffleModel: Model<ShuffleState, ShuffleResult> = {
       ])),
     };
   },
-  sentence({ words, plain, placed, carried }, state) {
-    const [t, j] = [state.query, state.key];
-    const [ts, js] = [state.order.indexOf(t), state.order.indexOf(j)];
-    const change = ({ before, after }: Pair) => `${fixed(before.weights[t][j], 3)} before and ${fixed(after.weights[ts][js], 3)} after`;
-    const blind = (value: number) => (value <= tolerance ? 'the outputs only change places' : 'the outputs themselves change');
-    const method = state.method === 'none' ? '' : ` With ${state.method === 'learned' ? 'the ' : ''}${methodNames[state.method]} ${state.method === 'sinusoidal' || state.method === 'rotary' ? 'positions ' : ''}it is ${change(placed)}, and ${blind(placed.alone)}.`;
-    return `Without a method, “${words[t]}” gives “${words[j]}” the weight ${change(plain)}: ${blind(plain.alone)}.${method} ` +
-      `With positions carried along the largest difference is ${scientific(carried)}.`;
+  sentence({ words: sentenceWords, plain, placed, carried }, { order: places, query, key, method }) {
+    const [querySlot, keySlot] = [places.indexOf(query), places.indexOf(key)];
+    const change = ({ before, after }: Pair): [string, string] => [fixed(before.weights[query][key], 3), fixed(after.weights[querySlot][keySlot], 3)];
+    return words.told({
+      query: sentenceWords[query], key: sentenceWords[key], method,
+      plain: change(plain), plainBlind: plain.alone <= tolerance,
+      placed: change(placed), placedBlind: placed.alone <= tolerance,
+      carried: scientific(carried),
+    });
   },
 };
