@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,12 +14,7 @@ namespace locant::test {
 using Json = nlohmann::json;
 
 // The whole file "<name>.json".
-inline Json load_vectors(const std::string& name) {
-  const std::string path = std::string(LOCANT_VECTORS_DIR) + "/" + name + ".json";
-  std::ifstream file(path);
-  REQUIRE_MESSAGE(file.good(), "cannot read ", path);
-  return Json::parse(file);
-}
+Json load_vectors(const std::string& name);
 
 // The values of a tensor {"dtype", "shape", "data"}, flat.
 template <class Value>
