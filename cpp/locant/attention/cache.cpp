@@ -48,6 +48,7 @@ void CachedSequence::compact() noexcept {
       order[to] = order[from];
       segment[to] = segment[from];
       valid[to] = 1;
+      valid[from] = 0;  // moved: what is cut off below counts as nothing
       for (KeyValueStore& layer : layers) layer.copy_row(from, to);
     }
     ++to;
@@ -124,7 +125,7 @@ void Cache::State::forget_plans_if_empty() noexcept {
 
 Cache::Cache(CacheConfig config) : state_(std::make_unique<State>()) {
   AttentionShape shape = config.shape;
-  shape.heads = shape.kv_heads;
+  shape.heads = std::max(shape.kv_heads, 1);
   require_shape("Cache", shape);
   require_range("Cache", "layers", config.layers, 1, 65536);
   require_range("Cache", "sequences", config.sequences, 1, 1 << 20);

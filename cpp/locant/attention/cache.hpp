@@ -56,6 +56,7 @@ class CacheStep {
 
  private:
   friend class Cache;
+  friend class Attention;
   Positions positions_;
   std::vector<std::int32_t> sequences_;   // sequence of each row of positions_
   std::uint64_t serial_ = 0;
