@@ -1,5 +1,7 @@
 // Door 3 against reference vectors: biases and buckets, term by term. Whole attentions: bias_attention_test.cpp.
 #include <bit>
+#include <cmath>
+#include <optional>
 
 #include "bias_tile.hpp"
 #include "locant/bias/alibi.hpp"
@@ -381,6 +383,33 @@ TEST_CASE("Transformer-XL: a tile equals the formula, in kept, close and scatter
       }
     }
     CHECK(check_shift_invariant(term, 1, 6) >= 10);
+  }
+}
+
+TEST_CASE("Transformer-XL: tells which displacements its clamp merges") {
+  using Runs = std::vector<DisplacementRun>;
+  const auto runs = [](std::optional<std::int32_t> clamp) {
+    return TransformerXl({.heads = 1, .head_dim = 1, .model_width = 2, .clamp = clamp}, std::vector<float>(2),
+                         std::vector<float>(1), std::vector<float>(1)).merged_runs();
+  };
+  CHECK(runs(std::nullopt).empty());
+  CHECK(runs(0) == Runs{{0, -kMaxDisplacement, kMaxDisplacement}});
+  CHECK(runs(5) == Runs{{5, -kMaxDisplacement, -5}, {-5, 5, kMaxDisplacement}});
+}
+
+TEST_CASE("L10: heads * head_dim need not be the width of the model") {
+  // 48 heads of 128 under a hidden width of 4096 (here 3 heads of 6 under 10): the projection says both.
+  const TransformerXl term({.heads = 3, .head_dim = 6, .model_width = 10}, random_values(180, 1), random_values(18, 2), random_values(18, 3));
+  term.require_fits(3, 1, 6);
+}
+
+TEST_CASE("Sandwich: kept and computed sums agree at the edge of what is kept") {
+  const Sandwich sandwich(2, 8);
+  for (const std::int32_t d : {4095, 4096, 100000}) {
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) sum += std::cos(d * std::pow(10000.0, -2.0 * i / 8));
+    check_close(TileCase({d}, {0}, 1).run(sandwich), {sum * 2 / 16}, kHalfStep, 1e-9);
+    CHECK(TileCase({d}, {0}).run(sandwich) == TileCase({0}, {d}).run(sandwich));
   }
 }
 

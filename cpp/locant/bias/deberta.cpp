@@ -20,6 +20,11 @@ DebertaBuckets::DebertaBuckets(DebertaBucketConfig config) : config_(config) {
   for (std::int32_t m = 0; config.buckets != 0 && mid_ + 1 + m <= span_; ++m) {
     starts_.push_back(log_threshold(mid_, config.max_position - 1, steps, m, Threshold::kPasses));
   }
+  reach_ = std::max<std::int64_t>(config.max_position, starts_.empty() ? 0 : starts_.back());
+  index_.reserve(static_cast<std::size_t>(2 * reach_ + 1));
+  for (std::int64_t d = -reach_; d <= reach_; ++d) {
+    index_.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(bucket(-d) + span_, 0, 2 * span_ - 1)));
+  }
 }
 
 std::int64_t DebertaBuckets::bucket(std::int64_t query_minus_key) const noexcept {
@@ -36,7 +41,7 @@ std::int64_t DebertaBuckets::bucket(std::int64_t query_minus_key) const noexcept
 }
 
 std::int64_t DebertaBuckets::index(std::int64_t displacement) const noexcept {
-  return std::clamp<std::int64_t>(bucket(-displacement) + span_, 0, 2 * span_ - 1);
+  return index_[static_cast<std::size_t>(std::clamp(displacement, -reach_, reach_) + reach_)];
 }
 
 std::vector<DisplacementRun> DebertaBuckets::runs() const {

@@ -61,6 +61,8 @@ class DebertaBuckets {
   DebertaBucketConfig config_;
   std::int64_t span_, mid_;
   std::vector<std::int64_t> starts_;  // smallest distance of bucket mid + 1 + m
+  std::int64_t reach_ = 0;            // displacements beyond +-reach_ read the row of +-reach_
+  std::vector<std::int32_t> index_;   // of displacements -reach_ .. reach_
 };
 
 class Deberta final : public ScoreTerm {

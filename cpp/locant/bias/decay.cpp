@@ -78,14 +78,22 @@ Sandwich::Sandwich(std::int32_t heads, std::int32_t width, double base) : heads_
   }
   require_positive(kCall, "base", base);
   for (std::int32_t i = 0; i < width / 2; ++i) frequencies_.push_back(std::pow(base, -2.0 * i / width));
+  constexpr std::int64_t kKept = 4096;
+  kept_.reserve(kKept);
+  for (std::int64_t d = 0; d < kKept; ++d) kept_.push_back(sum(d));
+}
+
+double Sandwich::sum(std::int64_t displacement) const noexcept {
+  double sum = 0;
+  for (const double frequency : frequencies_) sum += std::cos(static_cast<double>(displacement) * frequency);
+  return sum;
 }
 
 void Sandwich::add(const ScoreTile& tile, float* scores, std::size_t stride) const {
   const double ratio = heads_ / (8.0 * (tile.head + 1));
   const auto f = [&](std::int64_t d) {
-    double sum = 0;
-    for (const double frequency : frequencies_) sum += std::cos(static_cast<double>(d) * frequency);
-    return ratio * sum;
+    const std::int64_t distance = d < 0 ? -d : d;
+    return ratio * (distance < static_cast<std::int64_t>(kept_.size()) ? kept_[static_cast<std::size_t>(distance)] : sum(distance));
   };
   detail::add_function(tile, f, scores, stride);
 }

@@ -5,6 +5,8 @@
 //   Sandwich              term = heads / (8 (h + 1)) * sum_i cos((j - t) * base^(-2i/width)),  i < width/2
 //                         (Chi et al. 2023: the sinusoids' own dot product, compressed by h's ratio)
 //
+// Sandwich keeps its sum for the first 4096 distances; others are computed when met, to the same bits.
+//
 // r1 and r2 are learned, one of each a head. Computed in double for each displacement and rounded once. None
 // is multiplied by the attention scale.
 #pragma once
@@ -47,7 +49,10 @@ class Sandwich final : public ScoreTerm {
  private:
   std::int32_t heads_, width_;
   double base_;
+  double sum(std::int64_t displacement) const noexcept;
+
   std::vector<double> frequencies_;
+  std::vector<double> kept_;  // sum(d) for d = 0, 1, ...
 };
 
 }  // namespace locant

@@ -49,6 +49,13 @@ std::int64_t TransformerXl::clamped(std::int64_t distance) const noexcept {
   return std::clamp<std::int64_t>(distance, -*config_.clamp, *config_.clamp);
 }
 
+std::vector<DisplacementRun> TransformerXl::merged_runs() const {
+  if (!config_.clamp) return {};
+  const std::int64_t clamp = *config_.clamp;
+  if (clamp == 0) return {{0, -kMaxDisplacement, kMaxDisplacement}};
+  return {{clamp, -kMaxDisplacement, -clamp}, {-clamp, clamp, kMaxDisplacement}};
+}
+
 void TransformerXl::compute(std::int32_t head, std::int64_t distance, float* out) const {
   const auto half = frequencies_.size(), width = 2 * half, dim = static_cast<std::size_t>(config_.head_dim);
   std::vector<double> sums(dim, 0.0);

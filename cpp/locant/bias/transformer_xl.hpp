@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "locant/bias/displacement.hpp"
 #include "locant/bias/score_term.hpp"
 #include "locant/error.hpp"
 
@@ -44,6 +45,9 @@ class TransformerXl final : public ScoreTerm {
                 std::span<const float> position_bias);
 
   const TransformerXlConfig& config() const noexcept { return config_; }
+
+  // The two runs of displacements that the clamp merges, entry = the distance they read; empty without a clamp.
+  std::vector<DisplacementRun> merged_runs() const;
 
   // out: [head_dim], r of one head for the distance query - key (before clamping).
   void distance_vector(std::int32_t head, std::int64_t distance, float* out) const;
