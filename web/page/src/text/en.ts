@@ -121,8 +121,8 @@ const cachedGeneration: ViewText = {
       restarted: 'Counted from 0 again, as the call counts',
       'off-by-one': 'One too many',
     },
-    explain: 'Every array keeps its shape and nothing is refused, for a position is only a number. Look at the numbers under the stored keys.',
-    met: 'Met in tiny-llm (pull request 46), mlx-lm (issue 1699), gpt-neox (pull request 363) and many more.',
+    explain: 'Every array keeps its shape, for a position is only a number. (A cache of this library refuses positions that go backwards unless it is told to allow them; here it is told.) Look at the numbers under the stored keys.',
+    met: 'Met in tiny-llm (pull request 46), mlx-lm (issue 1699), gpt-neox (pull request 363).',
   },
   keys: { previous: 'go back one step', next: 'go on one step', step: 'go on one step, and from the last to the prompt' },
   notice: [
