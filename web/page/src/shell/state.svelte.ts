@@ -3,7 +3,7 @@
 import { initialState, readAddress, writeAddress, type Address, type Hideable } from './address';
 import type { AnyView } from './view';
 
-/** Chromium and Safari refuse more than about a hundred history writes in half a minute, so dragging writes at most this often. */
+/** Browsers refuse more than some hundred history writes in half a minute, so dragging writes at most this often. */
 const writePause = 200;
 
 export class PageState {
@@ -81,6 +81,11 @@ export class PageState {
   #write(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    history.replaceState(null, '', this.hash);
+    try {
+      history.replaceState(null, '', this.hash);
+    } catch {
+      // Too many writes, as by a key held down: later, then.
+      this.#timer = setTimeout(() => this.#write(), 5000);
+    }
   }
 }
