@@ -26,11 +26,26 @@ Error::Error(ErrorCode code, std::string message, double value, double limit)
     : code_(code), message_(std::move(message)), value_(value), limit_(limit) {}
 
 namespace detail {
-std::string text(double value) {
+void Part::append_to(std::string& out) const {
   char buffer[32];
-  const int length = std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return std::string(buffer, static_cast<std::size_t>(length));
+  switch (kind_) {
+    case Kind::kText: out += text_; return;
+    case Kind::kNumber: std::snprintf(buffer, sizeof buffer, "%.9g", number_); break;
+    case Kind::kSigned:
+      std::snprintf(buffer, sizeof buffer, "%lld", static_cast<long long>(static_cast<std::int64_t>(bits_)));
+      break;
+    case Kind::kUnsigned: std::snprintf(buffer, sizeof buffer, "%llu", static_cast<unsigned long long>(bits_)); break;
+  }
+  out += buffer;
 }
+
+std::string join(const Part* parts, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) parts[i].append_to(out);
+  return out;
+}
+
+void fail(ErrorCode code, const Part* parts, std::size_t count) { throw Error(code, join(parts, count)); }
 }  // namespace detail
 
 std::size_t checked_product(std::string_view call, std::string_view what,
