@@ -1,0 +1,77 @@
+#include "adapters.hpp"
+
+namespace locant::wasm {
+
+SinusoidalConfig read_sinusoidal(const Options& given) {
+  SinusoidalConfig config;
+  config.width = given.integer("width");
+  config.layout = given.choice<SinusoidLayout>("layout");
+  config.order = given.choice<SinusoidOrder>("order");
+  config.base = given.number("base");
+  config.max_frequency = given.number("maxFrequency");
+  config.scale = given.maybe_number("scale");
+  config.position_offset = given.number("positionOffset");
+  return config;
+}
+
+TableConfig read_table(const Options& given) {
+  TableConfig config;
+  config.rows = given.integer("rows");
+  config.width = given.integer("width");
+  config.indexing.first_row = given.integer("firstRow");
+  if (given.has("paddingRow")) config.indexing.padding_row = given.integer("paddingRow");
+  config.past_end = given.choice<PastEnd>("pastEnd");
+  config.length = given.long_integer("length");
+  return config;
+}
+
+Sinusoidal* make_sinusoidal(val options) noexcept {
+  return guarded([&] { return new Sinusoidal(read_sinusoidal(Options(options))); });
+}
+
+val sinusoidal_frequencies(const Sinusoidal& sinusoidal) { return to_array(sinusoidal.frequencies()); }
+
+void sinusoidal_prepare(Sinusoidal& sinusoidal, double count) noexcept {
+  guarded([&] { sinusoidal.prepare(static_cast<std::int64_t>(count)); });
+}
+
+void sinusoidal_encode(const Sinusoidal& sinusoidal, Address block, Address out, std::size_t count) noexcept {
+  guarded([&] { sinusoidal.encode(read_positions(block), floats(out, count)); });
+}
+
+void sinusoidal_add(const Sinusoidal& sinusoidal, Address x, Address block, std::size_t count) noexcept {
+  guarded([&] { sinusoidal.add(floats(x, count), read_positions(block), floats(x, count)); });
+}
+
+val sinusoidal_describe(const Sinusoidal& sinusoidal) { return to_object(sinusoidal.describe()); }
+
+LearnedTable* make_learned_table(val options, Address values, std::size_t count) noexcept {
+  return guarded([&] { return new LearnedTable(read_table(Options(options)), floats(values, count)); });
+}
+
+double learned_table_rows(const LearnedTable& table) noexcept { return static_cast<double>(table.rows()); }
+
+Address learned_table_fit(const LearnedTable& table, Address block) noexcept {
+  return guarded([&] { return reply(table.fit(read_positions(block))); });
+}
+
+val learned_table_rows_of(const LearnedTable& table, Address block) noexcept {
+  return guarded([&] { return to_array(table.rows_of(read_positions(block))); });
+}
+
+void learned_table_require_length(const LearnedTable& table, double length) noexcept {
+  guarded([&] { table.require_length(static_cast<std::int64_t>(length)); });
+}
+
+void learned_table_encode(const LearnedTable& table, Address block, Address out, std::size_t count) noexcept {
+  guarded([&] { table.encode(read_positions(block), floats(out, count)); });
+}
+
+void learned_table_add(const LearnedTable& table, Address x, std::size_t count, Address block, Address out,
+                       std::size_t out_count) noexcept {
+  guarded([&] { table.add(floats(x, count), read_positions(block), floats(out, out_count)); });
+}
+
+val learned_table_describe(const LearnedTable& table) { return to_object(table.describe()); }
+
+}  // namespace locant::wasm

@@ -1,0 +1,101 @@
+// The names of the module, and nothing else.
+#include <emscripten/bind.h>
+
+#include "adapters.hpp"
+
+EMSCRIPTEN_BINDINGS(locant) {
+  using namespace emscripten;
+  using namespace locant::wasm;
+  using locant::Decoder;
+  using locant::LearnedTable;
+  using locant::Rotation;
+  using locant::Sinusoidal;
+
+  function("allocate", &allocate);
+  function("release", &release);
+  function("faultFlag", &fault_flag);
+  function("takeFault", &take_fault);
+  function("buildInfo", &build_info);
+  function("random", &random_numbers);
+
+  function("positionsRange", &positions_range);
+  function("positionsRagged", &positions_ragged);
+  function("positionsPadded", &positions_padded);
+  function("positionsFromPaddingMask", &positions_from_padding_mask);
+  function("positionsPacked", &positions_packed);
+  function("positionsFrom", &positions_from);
+  function("positionsRow", &positions_row);
+  function("positionsSlice", &positions_slice);
+  function("positionsNext", &positions_next);
+
+  function("makeSinusoidal", &make_sinusoidal, allow_raw_pointers());
+  class_<Sinusoidal>("Sinusoidal")
+      .function("frequencies", &sinusoidal_frequencies)
+      .function("prepare", &sinusoidal_prepare)
+      .function("encode", &sinusoidal_encode)
+      .function("add", &sinusoidal_add)
+      .function("describe", &sinusoidal_describe);
+
+  function("makeLearnedTable", &make_learned_table, allow_raw_pointers());
+  class_<LearnedTable>("LearnedTable")
+      .function("rows", &learned_table_rows)
+      .function("fit", &learned_table_fit)
+      .function("rowsOf", &learned_table_rows_of)
+      .function("requireLength", &learned_table_require_length)
+      .function("encode", &learned_table_encode)
+      .function("add", &learned_table_add)
+      .function("describe", &learned_table_describe);
+
+  function("rotaryPlan", &rotary_plan);
+  function("describePlan", &describe_plan);
+  function("makeRotation", &make_rotation, allow_raw_pointers());
+  class_<Rotation>("Rotation").function("prepare", &rotation_prepare).function("apply", &rotation_apply);
+
+  function("makeTerms", &make_terms, allow_raw_pointers());
+  class_<Terms>("Terms")
+      .function("describe", &terms_describe)
+      .function("needsContent", &terms_needs_content)
+      .function("shiftInvariant", &terms_shift_invariant)
+      .function("runs", &terms_runs)
+      .function("bias", &terms_bias);
+
+  function("makeAttention", &make_attention, allow_raw_pointers());
+  class_<AttentionObject>("Attention")
+      .function("prepare", &attention_prepare)
+      .function("attend", &attention_attend)
+      .function("attendCached", &attention_attend_cached)
+      .function("explain", &attention_explain);
+
+  function("makeCache", &make_cache, allow_raw_pointers());
+  class_<CacheObject>("Cache")
+      .function("rows", &cache_rows)
+      .function("capacity", &cache_capacity)
+      .function("bytes", &cache_bytes)
+      .function("positions", &cache_positions)
+      .function("next", &cache_next)
+      .function("begin", &cache_begin)
+      .function("cancel", &cache_cancel)
+      .function("truncate", &cache_truncate)
+      .function("evict", &cache_evict)
+      .function("keepWindow", &cache_keep_window)
+      .function("clear", &cache_clear)
+      .function("fork", &cache_fork)
+      .function("shift", &cache_shift)
+      .function("divide", &cache_divide)
+      .function("read", &cache_read);
+
+  function("lastTokens", &last_token_indices);
+  function("validTokens", &valid_token_indices);
+  function("makeDecoder", &make_decoder, allow_raw_pointers());
+  class_<Decoder>("Decoder")
+      .function("parameters", &decoder_parameters)
+      .function("bytes", &decoder_bytes)
+      .function("prepare", &decoder_prepare)
+      .function("cache", &decoder_cache, allow_raw_pointers())
+      .function("forward", &decoder_forward)
+      .function("forwardCached", &decoder_forward_cached)
+      .function("generate", &decoder_generate, allow_raw_pointers())
+      .function("lanes", &decoder_lanes)
+      .function("audit", &decoder_audit)
+      .function("describe", &decoder_describe);
+}

@@ -1,0 +1,112 @@
+// What every call across the WebAssembly boundary shares: faults, addresses, positions, and options.
+//
+// Three layers: bindings.cpp lists names and nothing else; the *_adapter.cpp files turn what can cross (numbers,
+// addresses, plain objects) into the library's own arguments; the facade (web/package/src) is what users see. It has
+// checked types and shapes before it calls; the library checks again what memory safety rests on.
+//
+// Hot calls pass addresses of memory that the facade allocated and filled. Cold ones (making an attention, a plan) pass
+// one plain object, whose members Options reads. Single-threaded throughout, hence the static reply.
+#pragma once
+
+#include <emscripten/val.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "locant/error.hpp"
+#include "locant/method.hpp"
+#include "locant/position/positions.hpp"
+
+namespace locant::wasm {
+
+using Address = std::uintptr_t;
+using emscripten::val;
+
+// ---- Faults: no C++ exception leaves the module -----------------------------------------------------------------------
+
+// Keeps the exception in flight as the fault that the facade then takes and throws.
+void record_fault() noexcept;
+// Address of a word that is non-zero from a fault until take_fault().
+Address fault_flag() noexcept;
+// { code, message, value, limit }; value and limit are NaN where the fault is not about numbers.
+val take_fault();
+
+// Runs `call`; if it throws, the fault is recorded and a default value returned.
+template <class Call>
+auto guarded(Call&& call) noexcept -> decltype(call()) {
+  try {
+    return call();
+  } catch (...) {
+    record_fault();
+  }
+  if constexpr (!std::is_void_v<decltype(call())>) return {};
+}
+
+// ---- Memory -----------------------------------------------------------------------------------------------------------
+
+// Memory for the facade on a 64-byte border, or 0; release(0) does nothing.
+Address allocate(double bytes) noexcept;
+void release(Address address) noexcept;
+
+inline std::span<float> floats(Address address, std::size_t count) {
+  return {reinterpret_cast<float*>(address), count};
+}
+inline std::span<const std::int32_t> integers(Address address, std::size_t count) {
+  return {reinterpret_cast<const std::int32_t*>(address), count};
+}
+inline std::span<const std::uint8_t> bytes(Address address, std::size_t count) {
+  return {reinterpret_cast<const std::uint8_t*>(address), count};
+}
+
+// ---- Positions: one block of words ------------------------------------------------------------------------------------
+//
+//   rows, axes, tokens, row lengths [rows], position [axes][tokens], order [tokens], segment [tokens],
+//   valid [tokens] as bytes
+
+Positions read_positions(Address block);
+// The block stays as it is until the next reply.
+Address reply(const Positions& positions);
+
+// ---- Objects ----------------------------------------------------------------------------------------------------------
+
+// Reads the members of a plain object that the facade has put together.
+class Options {
+ public:
+  explicit Options(val object) : object_(std::move(object)) {}
+
+  bool has(const char* name) const;
+  double number(const char* name) const;
+  std::optional<double> maybe_number(const char* name) const;
+  std::int32_t integer(const char* name) const;
+  std::int64_t long_integer(const char* name) const;
+  // Choices cross as the index of the word in the facade's list, which has the order of the C++ enum.
+  template <class Enum>
+  Enum choice(const char* name) const {
+    return static_cast<Enum>(integer(name));
+  }
+  bool flag(const char* name) const;
+  std::string text(const char* name) const;
+  std::vector<float> floats(const char* name) const;
+  std::vector<double> doubles(const char* name) const;
+  std::vector<std::int32_t> integers(const char* name) const;
+  std::vector<std::uint8_t> bytes(const char* name) const;
+  val member(const char* name) const;
+
+ private:
+  val object_;
+};
+
+// Copies, as typed arrays of their own.
+val to_array(std::span<const float> values);
+val to_array(std::span<const double> values);
+val to_array(std::span<const std::int32_t> values);
+val to_array(std::span<const std::uint8_t> values);
+
+val to_object(const MethodDescription& description);
+val to_object(const std::vector<MethodParameter>& parameters);
+
+}  // namespace locant::wasm

@@ -1,0 +1,254 @@
+#include "adapters.hpp"
+#include "locant/decoder/audit_tests.hpp"
+#include "locant/decoder/generation.hpp"
+#include "locant/decoder/lanes.hpp"
+#include "locant/decoder/llama.hpp"
+#include "locant/decoder/safetensors.hpp"
+
+namespace locant::wasm {
+namespace {
+
+InputPosition read_input_position(const Options& given) {
+  if (given.has("sinusoidal")) return read_sinusoidal(Options(given.member("sinusoidal")));
+  if (given.has("learnedTable")) return read_table(Options(given.member("learnedTable")));
+  return {};
+}
+
+DecoderConfig read_config(const val& object) {
+  const Options given(object);
+  DecoderConfig config;
+  config.vocabulary = given.integer("vocabulary");
+  config.width = given.integer("width");
+  config.heads = given.integer("heads");
+  config.kv_heads = given.integer("kvHeads");
+  config.head_dim = given.integer("headDim");
+  config.feed_forward_width = given.integer("feedForwardWidth");
+  config.norm = given.choice<Norm>("norm");
+  config.norm_epsilon = given.number("normEpsilon");
+  config.feed_forward = given.choice<FeedForward>("feedForward");
+  config.activation = given.choice<Activation>("activation");
+  config.embeddings = given.choice<Embeddings>("embeddings");
+  config.biases = given.choice<Biases>("biases");
+  if (given.has("inputPosition")) config.input_position = read_input_position(Options(given.member("inputPosition")));
+  const val layers = given.member("layers");
+  const auto count = layers["length"].as<unsigned>();
+  for (unsigned i = 0; i < count; ++i) {
+    AttentionConfig parts;
+    const Options layer(layers[i]);
+    read_layer(layer, parts);
+    LayerConfig read;
+    if (layer.has("rotation")) read.rotation = read_plan(layer.member("rotation"));
+    read.score_terms = std::move(parts.score_terms);
+    read.value_term = std::move(parts.value_term);
+    read.mask = std::move(parts.mask);
+    read.scale = parts.scale;
+    read.soft_cap = parts.soft_cap;
+    read.temperature = parts.temperature;
+    config.layers.push_back(std::move(read));
+  }
+  return config;
+}
+
+Weights read_weights(const DecoderConfig& config, const val& files) {
+  std::vector<std::vector<std::uint8_t>> bytes;
+  std::vector<Safetensors> read;
+  const auto count = files["length"].as<unsigned>();
+  bytes.reserve(count);
+  for (unsigned i = 0; i < count; ++i) {
+    bytes.push_back(emscripten::convertJSArrayToNumberVector<std::uint8_t>(files[i]));
+    read.emplace_back(std::span<const std::uint8_t>(bytes.back()));
+  }
+  return load_weights(config, read);
+}
+
+std::vector<std::size_t> indices(Address address, std::size_t count) {
+  const auto given = integers(address, count);
+  return {given.begin(), given.end()};
+}
+
+template <class Number>
+val maybe(const std::optional<Number>& value) {
+  return value ? val(static_cast<double>(*value)) : val::null();
+}
+
+val to_objects(const std::vector<MethodInLayers>& methods) {
+  val list = val::array();
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    val entry = val::object();
+    entry.set("method", to_object(methods[i].method));
+    entry.set("layers", to_array(std::span<const std::int32_t>(methods[i].layers)));
+    list.set(i, entry);
+  }
+  return list;
+}
+
+val token_indices(const std::vector<std::size_t>& tokens) {
+  const std::vector<std::int32_t> out(tokens.begin(), tokens.end());
+  return to_array(std::span<const std::int32_t>(out));
+}
+
+}  // namespace
+
+Decoder* make_decoder(val options, val weights) noexcept {
+  return guarded([&] {
+    DecoderConfig config = read_config(options);
+    const Options given(weights);
+    if (given.has("safetensors")) {
+      Weights read = read_weights(config, given.member("safetensors"));
+      return new Decoder(std::move(config), std::move(read));
+    }
+    RandomScale scale;
+    scale.embedding = given.maybe_number("embedding");
+    if (given.has("queryKey")) scale.query_key = given.number("queryKey");
+    if (given.has("matrix")) scale.matrix = given.number("matrix");
+    Weights random = random_weights(config, static_cast<std::uint64_t>(given.number("seed")), scale);
+    return new Decoder(std::move(config), std::move(random));
+  });
+}
+
+double decoder_parameters(const Decoder& decoder) noexcept { return static_cast<double>(decoder.parameters()); }
+double decoder_bytes(const Decoder& decoder) noexcept { return static_cast<double>(decoder.bytes()); }
+
+void decoder_prepare(Decoder& decoder, double count) noexcept {
+  guarded([&] { decoder.prepare(static_cast<std::int64_t>(count)); });
+}
+
+CacheObject* decoder_cache(const Decoder& decoder, val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    return new CacheObject{decoder.make_cache(given.integer("sequences"), given.choice<Capacity>("capacity"),
+                                              given.long_integer("rows"), given.choice<KeyStorage>("keys"),
+                                              given.choice<BackwardPositions>("backward")),
+                           std::nullopt};
+  });
+}
+
+val last_token_indices(Address block) noexcept {
+  return guarded([&] { return token_indices(last_tokens(read_positions(block))); });
+}
+
+val valid_token_indices(Address block) noexcept {
+  return guarded([&] { return token_indices(valid_tokens(read_positions(block))); });
+}
+
+void decoder_forward(Decoder& decoder, Address tokens, std::size_t count, Address block, Address wanted,
+                     std::size_t wanted_count, Address out, std::size_t out_count, Address prefix, std::size_t prefixes,
+                     Address visible, std::size_t visibles) noexcept {
+  guarded([&] {
+    decoder.forward(integers(tokens, count), read_positions(block), indices(wanted, wanted_count),
+                    floats(out, out_count), CallMask{integers(prefix, prefixes), bytes(visible, visibles)});
+  });
+}
+
+void decoder_forward_cached(Decoder& decoder, CacheObject& cache, Address tokens, std::size_t count, Address block,
+                            Address sequences, std::size_t sequence_count, Address wanted, std::size_t wanted_count,
+                            Address out, std::size_t out_count, Address prefix, std::size_t prefixes, Address visible,
+                            std::size_t visibles) noexcept {
+  guarded([&] {
+    cache.step.reset();
+    decoder.forward(integers(tokens, count), read_positions(block), cache.cache, indices(wanted, wanted_count),
+                    floats(out, out_count), integers(sequences, sequence_count),
+                    CallMask{integers(prefix, prefixes), bytes(visible, visibles)});
+  });
+}
+
+val decoder_generate(Decoder& decoder, CacheObject* cache, Address tokens, Address lengths, std::size_t rows,
+                     val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    GenerationConfig config;
+    config.new_tokens = given.integer("newTokens");
+    config.stop_tokens = given.integers("stopTokens");
+    config.sampling.temperature = given.number("temperature");
+    config.sampling.top_k = given.integer("topK");
+    config.sampling.top_p = given.number("topP");
+    config.sampling.seed = static_cast<std::uint64_t>(given.number("seed"));
+    config.prefill_chunk = given.integer("prefillChunk");
+    std::vector<std::vector<std::int32_t>> prompts;
+    std::size_t first = 0;
+    for (const std::int32_t length : integers(lengths, rows)) {
+      const auto prompt = integers(tokens + first * sizeof(std::int32_t), static_cast<std::size_t>(length));
+      prompts.emplace_back(prompt.begin(), prompt.end());
+      first += prompt.size();
+    }
+    if (cache) cache->step.reset();
+    const auto generated = cache ? generate(decoder, cache->cache, prompts, config) : generate(decoder, prompts, config);
+    val list = val::array();
+    for (std::size_t i = 0; i < generated.size(); ++i) {
+      val row = val::object();
+      row.set("tokens", to_array(std::span<const std::int32_t>(generated[i].tokens)));
+      row.set("reason", static_cast<int>(generated[i].reason));
+      list.set(i, row);
+    }
+    return list;
+  });
+}
+
+val decoder_lanes(Decoder& decoder, Address prompt, std::size_t count, val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    LanesConfig config;
+    config.steps = given.integer("steps");
+    config.offset = given.choice<Offset>("offset");
+    config.tolerance = given.number("tolerance");
+    config.prefill_chunk = given.integer("prefillChunk");
+    const Lanes lanes = compare_lanes(decoder, integers(prompt, count), config);
+    val steps = val::array();
+    for (std::size_t i = 0; i < lanes.steps.size(); ++i) {
+      const LaneStep& from = lanes.steps[i];
+      val step = val::object();
+      step.set("fullPosition", from.full_position);
+      step.set("cachedPosition", from.cached_position);
+      step.set("fullToken", from.full_token);
+      step.set("cachedToken", from.cached_token);
+      step.set("difference", from.difference);
+      step.set("fullLogit", from.full_logit);
+      step.set("cachedLogit", from.cached_logit);
+      steps.set(i, step);
+    }
+    val object = val::object();
+    object.set("steps", steps);
+    object.set("largestDifference", lanes.largest_difference);
+    object.set("firstPastTolerance", maybe(lanes.first_past_tolerance));
+    object.set("firstOtherToken", maybe(lanes.first_other_token));
+    return object;
+  });
+}
+
+val decoder_audit(Decoder& decoder, val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    AuditOptions config;
+    config.length = given.integer("length");
+    config.move = given.integer("move");
+    config.seed = static_cast<std::uint64_t>(given.number("seed"));
+    config.tolerance = given.number("tolerance");
+    config.fault = given.choice<PositionFault>("fault");
+    const AuditReport report = run_audit_tests(decoder, config);
+    val lines = val::array();
+    for (std::size_t i = 0; i < report.lines.size(); ++i) {
+      const AuditLine& from = report.lines[i];
+      val line = val::object();
+      line.set("test", from.test);
+      line.set("claim", from.claim);
+      line.set("residual", from.residual);
+      line.set("tolerance", from.tolerance);
+      line.set("expectation", static_cast<int>(from.expectation));
+      line.set("verdict", static_cast<int>(from.verdict));
+      line.set("note", from.note);
+      lines.set(i, line);
+    }
+    val object = val::object();
+    object.set("methods", to_objects(report.methods));
+    object.set("lines", lines);
+    object.set("passed", report.passed());
+    object.set("text", to_text(report));
+    return object;
+  });
+}
+
+val decoder_describe(const Decoder& decoder) noexcept {
+  return guarded([&] { return to_objects(describe_methods(decoder.config())); });
+}
+
+}  // namespace locant::wasm

@@ -1,0 +1,67 @@
+#include "adapters.hpp"
+
+namespace locant::wasm {
+
+Address positions_range(double count, double offset) noexcept {
+  return guarded([&] {
+    return reply(Positions::range(static_cast<std::int64_t>(count), static_cast<std::int64_t>(offset)));
+  });
+}
+
+Address positions_ragged(Address lengths, std::size_t rows, Address offsets, std::size_t offset_count) noexcept {
+  return guarded([&] { return reply(Positions::ragged(integers(lengths, rows), integers(offsets, offset_count))); });
+}
+
+Address positions_padded(Address lengths, std::size_t rows, double columns, int side, Address offsets,
+                         std::size_t offset_count) noexcept {
+  return guarded([&] {
+    return reply(Positions::padded(integers(lengths, rows), static_cast<std::int64_t>(columns),
+                                   static_cast<PaddingSide>(side), integers(offsets, offset_count)));
+  });
+}
+
+Address positions_from_padding_mask(double rows, double columns, Address mask, std::size_t mask_count, Address offsets,
+                                    std::size_t offset_count) noexcept {
+  return guarded([&] {
+    return reply(Positions::from_padding_mask(static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns),
+                                              bytes(mask, mask_count), integers(offsets, offset_count)));
+  });
+}
+
+Address positions_packed(Address lengths, std::size_t segments, int positions) noexcept {
+  return guarded([&] {
+    return reply(Positions::packed(integers(lengths, segments), static_cast<PackedPositions>(positions)));
+  });
+}
+
+Address positions_from(Address lengths, std::size_t rows, Address position, std::size_t axes, std::size_t tokens,
+                       Address order, std::size_t orders, Address segment, std::size_t segments, Address valid,
+                       std::size_t valids) noexcept {
+  return guarded([&] {
+    const auto copy = [](auto span) { return std::vector(span.begin(), span.end()); };
+    PositionArrays arrays;
+    arrays.row_lengths = copy(integers(lengths, rows));
+    for (std::size_t axis = 0; axis < axes; ++axis)
+      arrays.position.push_back(copy(integers(position + axis * tokens * sizeof(std::int32_t), tokens)));
+    arrays.order = copy(integers(order, orders));
+    arrays.segment = copy(integers(segment, segments));
+    arrays.valid = copy(bytes(valid, valids));
+    return reply(Positions::from_arrays(std::move(arrays)));
+  });
+}
+
+Address positions_row(Address block, int row) noexcept {
+  return guarded([&] { return reply(read_positions(block).row(row)); });
+}
+
+Address positions_slice(Address block, double first, double count) noexcept {
+  return guarded([&] {
+    return reply(read_positions(block).slice(static_cast<std::int64_t>(first), static_cast<std::int64_t>(count)));
+  });
+}
+
+Address positions_next(Address block, Address counts, std::size_t rows) noexcept {
+  return guarded([&] { return reply(read_positions(block).next(integers(counts, rows))); });
+}
+
+}  // namespace locant::wasm

@@ -1,0 +1,155 @@
+#include "adapters.hpp"
+#include "locant/rotary/rules.hpp"
+
+namespace locant::wasm {
+namespace {
+
+RotaryRule read_rule(const Options& given) {
+  const std::string name = given.text("rule");
+  if (name == "default") return DefaultRule{};
+  if (name == "linear") return LinearRule{given.number("factor")};
+  if (name == "ntk") return NtkRule{given.number("factor")};
+  if (name == "vllm-ntk") return VllmNtkRule{given.number("factor")};
+  if (name == "vllm-ntk-mixed") {
+    VllmMixedNtkRule rule{.factor = given.number("factor")};
+    if (given.has("b")) rule.b = given.number("b");
+    return rule;
+  }
+  if (name == "dynamic-ntk") return DynamicNtkRule{given.number("factor"), given.long_integer("trainedLength")};
+  if (name == "yarn") {
+    YarnRule rule;
+    rule.factor = given.number("factor");
+    rule.original_length = given.number("originalLength");
+    rule.beta_fast = given.maybe_number("betaFast").value_or(rule.beta_fast);
+    rule.beta_slow = given.maybe_number("betaSlow").value_or(rule.beta_slow);
+    rule.ramp_ends = given.choice<RampEnds>("rampEnds");
+    rule.mscale = given.maybe_number("mscale");
+    rule.mscale_all_dim = given.maybe_number("mscaleAllDim");
+    rule.attention_factor = given.maybe_number("attentionFactor");
+    rule.softmax_scale = given.choice<SoftmaxScaleRule>("softmaxScale");
+    return rule;
+  }
+  if (name == "longrope") {
+    LongRopeRule rule;
+    rule.short_factors = given.doubles("shortFactors");
+    rule.long_factors = given.doubles("longFactors");
+    rule.original_length = given.long_integer("originalLength");
+    rule.factor = given.maybe_number("factor");
+    rule.maximum_length = given.maybe_number("maximumLength");
+    rule.attention_factor = given.maybe_number("attentionFactor");
+    return rule;
+  }
+  if (name == "llama3") {
+    Llama3Rule rule;
+    rule.factor = given.number("factor");
+    rule.low_frequency_factor = given.maybe_number("lowFrequencyFactor").value_or(rule.low_frequency_factor);
+    rule.high_frequency_factor = given.maybe_number("highFrequencyFactor").value_or(rule.high_frequency_factor);
+    rule.original_length = given.number("originalLength");
+    return rule;
+  }
+  if (name == "proportional") {
+    ProportionalRule rule{.fraction = given.number("fraction")};
+    rule.factor = given.maybe_number("factor").value_or(rule.factor);
+    return rule;
+  }
+  if (name == "custom") return CustomRule{given.doubles("inverseFrequencies")};
+  fail(ErrorCode::kArgument, "rotaryPlan: there is no rule \"", name, "\"");
+}
+
+val to_object(const RotaryPlan& plan) {
+  val object = val::object();
+  const auto maybe = [&](const char* name, const auto& value) {
+    if (value) object.set(name, static_cast<double>(*value));
+    else object.set(name, val::null());
+  };
+  object.set("inverseFrequencies", to_array(plan.inverse_frequencies));
+  object.set("pairing", static_cast<int>(plan.pairing));
+  object.set("start", plan.start);
+  object.set("attentionFactor", plan.attention_factor);
+  object.set("softmaxScaleFactor", plan.softmax_scale_factor);
+  object.set("axisOfPair", plan.axis_of_pair.empty() ? val::null() : to_array(plan.axis_of_pair));
+  object.set("axisOffsets", plan.axis_offsets.empty() ? val::null() : to_array(plan.axis_offsets));
+  if (plan.xpos) {
+    val xpos = val::object();
+    xpos.set("gamma", plan.xpos->gamma);
+    xpos.set("scaleBase", plan.xpos->scale_base);
+    xpos.set("center", plan.xpos->center);
+    object.set("xpos", xpos);
+  } else {
+    object.set("xpos", val::null());
+  }
+  object.set("rule", plan.rule);
+  maybe("base", plan.base);
+  object.set("parameters", wasm::to_object(plan.parameters));
+  maybe("length", plan.length);
+  return object;
+}
+
+}  // namespace
+
+RotaryPlan read_plan(const val& object) {
+  const Options given(object);
+  RotaryPlan plan;
+  plan.inverse_frequencies = given.doubles("inverseFrequencies");
+  plan.pairing = given.choice<Pairing>("pairing");
+  plan.start = given.integer("start");
+  plan.attention_factor = given.number("attentionFactor");
+  plan.softmax_scale_factor = given.number("softmaxScaleFactor");
+  plan.axis_of_pair = given.bytes("axisOfPair");
+  plan.axis_offsets = given.doubles("axisOffsets");
+  if (given.has("xpos")) {
+    const Options xpos(given.member("xpos"));
+    plan.xpos = XPos{xpos.number("gamma"), xpos.number("scaleBase"), xpos.number("center")};
+  }
+  plan.rule = given.text("rule");
+  plan.base = given.maybe_number("base");
+  const val parameters = given.member("parameters");
+  const auto count = parameters["length"].as<unsigned>();
+  for (unsigned i = 0; i < count; ++i) {
+    const Options entry(parameters[i]);
+    plan.parameters.push_back({entry.text("name"), entry.text("value")});
+  }
+  if (given.has("length")) plan.length = given.long_integer("length");
+  return plan;
+}
+
+val rotary_plan(val rule) noexcept {
+  return guarded([&] {
+    const Options given(rule);
+    RotaryShape shape;
+    shape.width = given.integer("width");
+    shape.base = given.number("base");
+    shape.pairing = given.choice<Pairing>("pairing");
+    shape.start = given.integer("start");
+    std::optional<std::int64_t> length;
+    if (given.has("length")) length = given.long_integer("length");
+    const RotaryPlan plan = resolve(shape, read_rule(given), length);
+    require_plan("rotaryPlan", plan, given.integer("headDim"));
+    return to_object(plan);
+  });
+}
+
+val describe_plan(val plan) noexcept {
+  return guarded([&] { return wasm::to_object(describe(read_plan(plan))); });
+}
+
+Rotation* make_rotation(val plan, int head_dim) noexcept {
+  return guarded([&] { return new Rotation(read_plan(plan), head_dim); });
+}
+
+void rotation_prepare(Rotation& rotation, double count) noexcept {
+  guarded([&] { rotation.prepare(static_cast<std::int64_t>(count)); });
+}
+
+void rotation_apply(const Rotation& rotation, Address x, std::size_t count, Address block, int heads, int role,
+                    int direction) noexcept {
+  guarded([&] {
+    const auto values = floats(x, count);
+    const Positions positions = read_positions(block);
+    const auto as = static_cast<RotationRole>(role);
+    if (direction > 0) rotation.apply(values, positions, heads, as, values);
+    else rotation.apply_inverse(values, positions, heads, as, values);
+  });
+}
+
+}  // namespace locant::wasm
