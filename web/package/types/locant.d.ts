@@ -68,10 +68,15 @@ export interface Locant {
   alibi(options: AlibiOptions): ScoreTerm;
   t5Bias(options: T5BiasOptions): ScoreTerm;
   displacementBias(options: DisplacementBiasOptions): ScoreTerm;
-  shaw(options: ShawOptions): ShawTerms;
+  matrixBias(options: MatrixBiasOptions): ScoreTerm;
+  shawKeys(options: ShawKeysOptions): ScoreTerm;
+  shawValues(options: ShawValuesOptions): ValueTerm;
 
   attention(options: AttentionOptions): Attention;
   cache(options: CacheOptions): Cache;
+
+  /** A small, complete decoder, with random weights by seed or a checkpoint's. */
+  decoder(config: DecoderConfig, weights: DecoderWeights): Decoder;
 
   /**
    * `count` numbers in [-1, 1) for examples and tests: value i is a function of (seed, stream, i) alone, the same bits on
@@ -456,12 +461,26 @@ export interface Rotation extends Owned {
 
 // ---- Door 3: added to the score ---------------------------------------------------------------------------------------
 
-/** What a method adds to the scores. An attention made with it keeps it alive: it may be disposed at once. */
+/** All displacements first .. last read the same entry of a method's table: it cannot tell them apart. */
+export interface DisplacementRun {
+  /** -1: nothing is added. */
+  readonly entry: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What a method adds to the scores. An attention made with it keeps what it needs: the term may be disposed at once. */
 export interface ScoreTerm extends Owned {
   describe(): MethodDescription;
+  /** Whether it reads queries and keys, and not their positions alone. */
+  readonly needsContent: boolean;
+  /** Whether positions enter through key - query alone. */
+  readonly shiftInvariant: boolean;
+  /** What its buckets, clip or ends merge; empty where nothing is. */
+  runs(): DisplacementRun[];
   /**
    * The term alone, [heads, query tokens, key tokens], for batches of one row. `heads` is the number of query heads.
-   * UnsupportedError for terms that read contents.
+   * UnsupportedError for terms that read contents: `attention.explain` shows those.
    */
   bias(options: {
     readonly heads: number;
@@ -473,48 +492,81 @@ export interface ScoreTerm extends Owned {
 /** What a method adds to the mixture of values. */
 export interface ValueTerm extends Owned {
   describe(): MethodDescription;
+  runs(): DisplacementRun[];
 }
 
 export interface AlibiOptions {
   readonly heads: number;
-  /** `causal` (default): slope * displacement; `symmetric`: -slope * |displacement|. */
-  readonly form?: 'causal' | 'symmetric';
+  /**
+   * - `causal` (default): slope * displacement.
+   * - `symmetric`: -slope * |displacement|.
+   * - `key-only`: slope * (key position - origin); Bloom (origin 0), MPT (its longest sequence - 1).
+   */
+  readonly form?: 'causal' | 'symmetric' | 'key-only';
+  /** The caller's own, one per head. Left out: those of the paper for that many heads. */
+  readonly slopes?: readonly number[] | Float64Array;
+  /** Default 8; read where there are no slopes. */
+  readonly biasMax?: number;
+  /** Read by `key-only` alone. Default 0. */
+  readonly origin?: number;
 }
 
 export interface T5BiasOptions {
   readonly heads: number;
   /** [buckets, heads], as T5's relative_attention_bias.weight. */
   readonly table: Float32Array;
+  /** Encoders: `bidirectional`; decoders: `unidirectional`. */
+  readonly direction: 'unidirectional' | 'bidirectional';
   /** Default 32. */
   readonly buckets?: number;
   /** Default 128. */
   readonly maxDistance?: number;
-  /** `bidirectional` (encoder) or `causal` (decoder). */
-  readonly direction: 'bidirectional' | 'causal';
 }
 
 export interface DisplacementBiasOptions {
   readonly heads: number;
-  /** The displacement of the table's first column. */
+  /** The displacements of the table's first and last column. */
   readonly first: number;
-  /** [heads, columns]: column c is displacement first + c. Displacements beyond take the nearest column. */
+  readonly last: number;
+  /** [heads, last - first + 1] */
+  readonly table: Float32Array;
+  /** What displacements beyond the table get: the nearest column (default), nothing, or a PositionRangeError. */
+  readonly beyond?: 'clamp' | 'zero' | 'error';
+}
+
+/** A whole matrix, read by position and not by slot: cell [head][t - firstQuery][j - firstKey]. */
+export interface MatrixBiasOptions {
+  /** 1: one matrix for all heads. */
+  readonly heads: number;
+  readonly queries: number;
+  readonly keys: number;
+  /** [heads, queries, keys] */
+  readonly matrix: Float32Array;
+  /** Default 0. */
+  readonly firstQuery?: number;
+  /** Default 0. */
+  readonly firstKey?: number;
+}
+
+export interface ShawTableOptions {
+  /** Displacements are clipped to -maxDistance .. maxDistance. */
+  readonly maxDistance: number;
+  /** Tables: 1 for all heads (default), or one for each. */
+  readonly heads?: number;
+  /** `both` (default): 2 * maxDistance + 1 rows; `past-only`: maxDistance + 1 rows, later keys read the last. */
+  readonly sides?: 'both' | 'past-only';
+  /** [heads, rows, headDim or valueDim] */
   readonly table: Float32Array;
 }
 
-export interface ShawOptions {
-  /** Displacements are clipped to -clip .. clip; tables have 2 * clip + 1 rows. */
-  readonly clip: number;
+/** A learned vector per clipped displacement, added to keys inside the score. */
+export interface ShawKeysOptions extends ShawTableOptions {
   readonly headDim: number;
-  /** [2 * clip + 1, headDim]: added to keys. */
-  readonly keyTable: Float32Array;
-  readonly valueDim?: number;
-  /** [2 * clip + 1, valueDim]: added to values; left out: keys only. */
-  readonly valueTable?: Float32Array;
 }
 
-export interface ShawTerms {
-  readonly term: ScoreTerm;
-  readonly valueTerm: ValueTerm | null;
+/** The same, added to values inside the mixture. */
+export interface ShawValuesOptions extends ShawTableOptions {
+  readonly valueDim: number;
 }
 
 // ---- Attention --------------------------------------------------------------------------------------------------------
@@ -719,4 +771,206 @@ export interface Cache extends Owned {
     readonly layer?: number;
     readonly kvHead?: number;
   }): { readonly key: Float32Array; readonly value: Float32Array };
+}
+
+// ---- Decoder ----------------------------------------------------------------------------------------------------------
+
+/** Doors 2 and 3 of one layer, and its mask; as in AttentionOptions. Causal. */
+export interface DecoderLayer {
+  readonly rotation?: RotaryPlan | null;
+  readonly terms?: readonly ScoreTerm[];
+  readonly valueTerm?: ValueTerm | null;
+  readonly mask?: Omit<MaskOptions, 'direction'>;
+  readonly scale?: number;
+  readonly softCap?: number;
+  readonly temperature?: AttentionOptions['temperature'];
+}
+
+/** What a decoder is made of. Position enters by this and nothing else. */
+export interface DecoderConfig {
+  readonly vocabulary: number;
+  readonly width: number;
+  readonly heads: number;
+  /** Default heads. */
+  readonly kvHeads?: number;
+  readonly headDim: number;
+  readonly feedForwardWidth: number;
+  /** Default `rms`. */
+  readonly norm?: 'rms' | 'layer';
+  /** Default 1e-5. */
+  readonly normEpsilon?: number;
+  /** Default `gated`. */
+  readonly feedForward?: 'gated' | 'plain';
+  /** Default `silu`. */
+  readonly activation?: 'silu' | 'gelu' | 'gelu-tanh' | 'relu';
+  /** Whether the unembedding is the embedding (default) or a matrix of its own. */
+  readonly embeddings?: 'tied' | 'separate';
+  /** Which linear layers add a bias. Default `none`. */
+  readonly biases?: 'none' | 'query-key-value' | 'attention' | 'all';
+  /** Door 1; null (default): nothing is added to the input. A learned table's values are weights. */
+  readonly inputPosition?:
+    | { readonly sinusoidal: Omit<SinusoidalOptions, 'width'> }
+    | { readonly learnedTable: Omit<LearnedTableOptions, 'table' | 'width'> }
+    | null;
+  /** One per layer, 1 or more. */
+  readonly layers: readonly DecoderLayer[];
+}
+
+export type DecoderWeights =
+  /** Uniform random weights, the same bits everywhere. */
+  | {
+      readonly seed: number;
+      /** Deviation of embeddings. Default 1/sqrt(width). */
+      readonly embedding?: number;
+      /** Deviation of query and key matrices times sqrt(width). Default 2: attention has preferences. */
+      readonly queryKey?: number;
+      /** The same of all other matrices. Default 1. */
+      readonly matrix?: number;
+    }
+  /** The files of a checkpoint with Hugging Face's names (Llama's); float32, float16 and bfloat16. */
+  | { readonly safetensors: Uint8Array | readonly Uint8Array[] };
+
+/** Whose logits: the last valid token of each row, every valid token, or tokens by their index in the batch. */
+export type WantedTokens = 'last' | 'valid' | Integers;
+
+export interface ForwardOptions extends Out {
+  /** [tokens of positions] Ids; those of padding are not read. */
+  readonly tokens: Integers;
+  readonly positions: Positions;
+  /** Default `last`. */
+  readonly wanted?: WantedTokens;
+  /** A cache of this decoder: the tokens are its next step, row r goes on with sequences[r]. */
+  readonly cache?: Cache;
+  readonly sequences?: Integers;
+  readonly mask?: CallMask;
+}
+
+export interface GenerateOptions {
+  /** One per row. */
+  readonly prompts: readonly Integers[];
+  /** Goes on with what it holds; left out: one that grows as needed. */
+  readonly cache?: Cache;
+  /** The most a row gets. Default 32. */
+  readonly newTokens?: number;
+  /** A row ends after one of these. */
+  readonly stopTokens?: Integers;
+  /** 0 (default): greedy. */
+  readonly temperature?: number;
+  /** 0 (default): no cut. */
+  readonly topK?: number;
+  /** 1 (default): no cut. */
+  readonly topP?: number;
+  /** Default 0. */
+  readonly seed?: number;
+  /** Prompt tokens that go in at once. Default 512. */
+  readonly prefillChunk?: number;
+}
+
+export interface GeneratedRow {
+  readonly tokens: Int32Array;
+  readonly reason: 'length' | 'stop-token';
+}
+
+export interface LanesOptions {
+  readonly prompt: Integers;
+  /** After the prompt. Default 16. */
+  readonly steps?: number;
+  /** Where new tokens of the cached lane stand. Default `true`. */
+  readonly offset?: 'true' | 'restarted' | 'off-by-one';
+  /** On the largest difference of a logit. Default 1e-3. */
+  readonly tolerance?: number;
+  /** Default 512. */
+  readonly prefillChunk?: number;
+}
+
+export interface LaneStep {
+  /** Of the step's last token. */
+  readonly fullPosition: number;
+  readonly cachedPosition: number;
+  /** Chosen next, greedy. */
+  readonly fullToken: number;
+  readonly cachedToken: number;
+  /** Largest |full logit - cached logit|. */
+  readonly difference: number;
+  /** Of the full lane's choice. */
+  readonly fullLogit: number;
+  readonly cachedLogit: number;
+}
+
+/** The full forward and the cached step of one text, side by side. */
+export interface Lanes {
+  /** The prompt's, then one per step. */
+  readonly steps: readonly LaneStep[];
+  readonly largestDifference: number;
+  /** Index of the first step past the tolerance, or null. */
+  readonly firstPastTolerance: number | null;
+  /** Index of the first step whose chosen tokens differ, or null. */
+  readonly firstOtherToken: number | null;
+}
+
+export interface AuditOptions {
+  /** Tokens of the longest content, 8 to 4096. Default 24. */
+  readonly length?: number;
+  /** By how many positions content is moved. Default 37. */
+  readonly move?: number;
+  /** Of the contents. Default 1. */
+  readonly seed?: number;
+  /** Of residuals. Default 1e-4. */
+  readonly tolerance?: number;
+  /** One of the classic faults, made on purpose: its test must then fail. Default `none`. */
+  readonly fault?:
+    | 'none'
+    | 'offset-restarted'
+    | 'off-by-one'
+    | 'upper-layers-ahead'
+    | 'rows-taken-for-positions'
+    | 'padding-counted'
+    | 'reset-without-document-mask';
+}
+
+export interface AuditLine {
+  readonly test: string;
+  /** In words, with its numbers. */
+  readonly claim: string;
+  readonly residual: number;
+  readonly tolerance: number;
+  readonly expectation: 'equal' | 'different';
+  readonly verdict: 'pass' | 'fail' | 'not-applicable';
+  readonly note: string;
+}
+
+export interface MethodInLayers {
+  readonly method: MethodDescription;
+  /** Empty: the input. */
+  readonly layers: readonly number[];
+}
+
+export interface AuditReport {
+  readonly methods: readonly MethodInLayers[];
+  readonly lines: readonly AuditLine[];
+  /** No line failed. */
+  readonly passed: boolean;
+  /** The record as a table of text. */
+  readonly text: string;
+}
+
+/** Tokens and their positions in, logits out, with or without a cache by one and the same path. */
+export interface Decoder extends Owned {
+  readonly vocabulary: number;
+  readonly width: number;
+  readonly layers: number;
+  /** Number of weights. */
+  readonly parameters: number;
+  bytes(): number;
+  /** Keeps the position tables of positions 0 .. count-1. */
+  prepare(count: number): void;
+  /** A cache of this decoder's shape. */
+  cache(options?: Pick<CacheOptions, 'sequences' | 'capacity' | 'keys' | 'backward'>): Cache;
+  /** Logits: [wanted tokens, vocabulary]. */
+  forward(options: ForwardOptions): Float32Array;
+  generate(options: GenerateOptions): GeneratedRow[];
+  lanes(options: LanesOptions): Lanes;
+  /** What a decoder must do with positions, measured on this one. */
+  auditTests(options?: AuditOptions): AuditReport;
+  describe(): readonly MethodInLayers[];
 }

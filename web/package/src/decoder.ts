@@ -1,0 +1,280 @@
+// The decoder: tokens and positions in, logits out.
+import type {
+  AuditOptions,
+  AuditReport,
+  Cache,
+  CacheOptions,
+  Decoder,
+  DecoderConfig,
+  DecoderLayer,
+  DecoderWeights,
+  ForwardOptions,
+  GeneratedRow,
+  GenerateOptions,
+  Integers,
+  Lanes,
+  LanesOptions,
+  MethodInLayers,
+  Positions,
+  WantedTokens,
+} from '../types/locant.js';
+import { sinusoidNames, sinusoidOf, tableNames, tableOf } from './absolute.js';
+import { layerOf, requireHeads, writeMask } from './attention.js';
+import { LayerCache } from './cache.js';
+import { argumentFault, choice, finite, int32s, integer, maxPosition, options, positive, result, show } from './check.js';
+import type { Context } from './context.js';
+import { readDescription } from './describe.js';
+import { makeError } from './errors.js';
+import { handleOf, OwnedObject } from './owned.js';
+import { positionsOf, writePositions } from './positions.js';
+import type { RawDecoder } from './raw.js';
+
+const norms = ['rms', 'layer'] as const;
+const feedForwards = ['gated', 'plain'] as const;
+const activations = ['silu', 'gelu', 'gelu-tanh', 'relu'] as const;
+const embeddingKinds = ['tied', 'separate'] as const;
+const biasKinds = ['none', 'query-key-value', 'attention', 'all'] as const;
+const offsets = ['true', 'restarted', 'off-by-one'] as const;
+const reasons = ['length', 'stop-token'] as const;
+const faults = ['none', 'offset-restarted', 'off-by-one', 'upper-layers-ahead', 'rows-taken-for-positions', 'padding-counted',
+  'reset-without-document-mask'] as const;
+const expectations = ['equal', 'different'] as const;
+const verdicts = ['pass', 'fail', 'not-applicable'] as const;
+const none = new Int32Array(0);
+const mostWidth = 1048576;
+
+function configOf(call: string, given: DecoderConfig): object {
+  const { vocabulary, width, heads, kvHeads = heads, headDim, feedForwardWidth, norm = 'rms', normEpsilon = 1e-5,
+    feedForward = 'gated', activation = 'silu', embeddings = 'tied', biases = 'none', inputPosition = null, layers } =
+    options(call, given, ['vocabulary', 'width', 'heads', 'kvHeads', 'headDim', 'feedForwardWidth', 'norm', 'normEpsilon',
+      'feedForward', 'activation', 'embeddings', 'biases', 'inputPosition', 'layers']);
+  requireHeads(call, heads, kvHeads, headDim);
+  if (!Array.isArray(layers) || layers.length === 0) argumentFault(`${call}: layers is ${show(layers)}, expected an array of 1 or more`);
+  return {
+    vocabulary: integer(call, 'vocabulary', vocabulary, 1, maxPosition),
+    width: integer(call, 'width', width, 1, mostWidth),
+    heads,
+    kvHeads,
+    headDim,
+    feedForwardWidth: integer(call, 'feedForwardWidth', feedForwardWidth, 1, mostWidth),
+    norm: choice(call, 'norm', norm, norms),
+    normEpsilon: finite(call, 'normEpsilon', normEpsilon),
+    feedForward: choice(call, 'feedForward', feedForward, feedForwards),
+    activation: choice(call, 'activation', activation, activations),
+    embeddings: choice(call, 'embeddings', embeddings, embeddingKinds),
+    biases: choice(call, 'biases', biases, biasKinds),
+    inputPosition: inputPosition === null ? null : inputOf(call, inputPosition, width),
+    layers: (layers as readonly DecoderLayer[]).map((layer, i) => {
+      const read = options(`${call}: layers[${i}]`, layer, ['rotation', 'terms', 'valueTerm', 'mask', 'scale', 'softCap', 'temperature']);
+      return layerOf(call, `layers[${i}].`, read);
+    }),
+  };
+}
+
+function inputOf(call: string, given: NonNullable<DecoderConfig['inputPosition']>, width: number): object {
+  const at = `${call}: inputPosition`;
+  const read = options<{ sinusoidal?: object; learnedTable?: object }>(at, given, ['sinusoidal', 'learnedTable']);
+  if ((read.sinusoidal === undefined) === (read.learnedTable === undefined)) {
+    argumentFault(`${at} is ${show(given)}, expected { sinusoidal } or { learnedTable }`);
+  }
+  return read.sinusoidal !== undefined
+    ? { sinusoidal: sinusoidOf(at, options(`${at}.sinusoidal`, read.sinusoidal, sinusoidNames as never), width) }
+    : { learnedTable: tableOf(at, options(`${at}.learnedTable`, read.learnedTable, tableNames as never) as never, width) };
+}
+
+function weightsOf(call: string, given: DecoderWeights): object {
+  const read = options<{ seed?: number; embedding?: number; queryKey?: number; matrix?: number; safetensors?: unknown }>(
+    call, given, ['seed', 'embedding', 'queryKey', 'matrix', 'safetensors']);
+  if (read.safetensors !== undefined) {
+    const { safetensors, ...rest } = read;
+    for (const name of Object.keys(rest)) argumentFault(`${call}: ${name} is given beside safetensors, expected one of the two`);
+    const files = Array.isArray(safetensors) ? safetensors : [safetensors];
+    for (const file of files) {
+      if (!(file instanceof Uint8Array)) argumentFault(`${call}: safetensors is ${show(file)}, expected a Uint8Array, or an array of them`);
+    }
+    return { safetensors: files };
+  }
+  const scale = (name: 'embedding' | 'queryKey' | 'matrix'): number | undefined =>
+    read[name] === undefined ? undefined : positive(call, name, read[name]);
+  return {
+    seed: integer(call, 'seed', read.seed, 0, maxPosition),
+    embedding: scale('embedding'),
+    queryKey: scale('queryKey'),
+    matrix: scale('matrix'),
+  };
+}
+
+export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
+  readonly #context: Context;
+  readonly #shape: Pick<CacheOptions, 'kvHeads' | 'headDim' | 'layers'>;
+  readonly vocabulary: number;
+  readonly width: number;
+  readonly layers: number;
+  readonly parameters: number;
+
+  constructor(context: Context, config: DecoderConfig, weights: DecoderWeights) {
+    const call = 'decoder';
+    const { memory, census } = context;
+    const checked = configOf(call, config);
+    const from = weightsOf(call, weights);
+    super(census, 'decoder', memory.call(call, () => memory.done(memory.raw.makeDecoder(checked, from))));
+    this.#context = context;
+    this.#shape = { kvHeads: config.kvHeads ?? config.heads, headDim: config.headDim, layers: config.layers.length };
+    this.vocabulary = config.vocabulary;
+    this.width = config.width;
+    this.layers = config.layers.length;
+    this.parameters = handleOf<RawDecoder>(this, call).parameters();
+  }
+
+  bytes(): number {
+    return handleOf(this, 'bytes').bytes();
+  }
+
+  prepare(count: number): void {
+    const handle = handleOf(this, 'prepare');
+    const { memory } = this.#context;
+    integer('prepare', 'count', count, 0, maxPosition + 1);
+    memory.call('prepare', () => memory.done(handle.prepare(count)));
+  }
+
+  cache(given?: Pick<CacheOptions, 'sequences' | 'capacity' | 'keys' | 'backward'>): Cache {
+    const handle = handleOf(this, 'cache');
+    const read = options('cache', given, ['sequences', 'capacity', 'keys', 'backward']);
+    return new LayerCache(this.#context, 'cache', { ...this.#shape, ...read }, (checked) => handle.cache(checked));
+  }
+
+  #tokens(call: string, name: string, tokens: unknown): Int32Array {
+    return int32s(call, name, tokens);
+  }
+
+  /** The tokens whose logits are asked for. */
+  #wanted(call: string, wanted: WantedTokens, positions: Positions): Int32Array {
+    if (typeof wanted !== 'string') {
+      const list = int32s(call, 'wanted', wanted);
+      for (const [i, token] of list.entries()) integer(call, `wanted[${i}]`, token, 0, positions.tokens - 1);
+      return list;
+    }
+    const { memory } = this.#context;
+    const which = choice(call, 'wanted', wanted, ['last', 'valid']);
+    return memory.call(call, (frame) => {
+      const block = writePositions(frame, memory, call, 'positions', positions);
+      return memory.done(which === 0 ? memory.raw.lastTokens(block) : memory.raw.validTokens(block));
+    });
+  }
+
+  forward(given: ForwardOptions): Float32Array {
+    const call = 'forward';
+    const handle = handleOf(this, call);
+    const { memory } = this.#context;
+    const { tokens, positions, wanted = 'last', cache, sequences, mask, out } =
+      options(call, given, ['tokens', 'positions', 'wanted', 'cache', 'sequences', 'mask', 'out']);
+    positionsOf(call, 'positions', positions);
+    const ids = this.#tokens(call, 'tokens', tokens);
+    if (ids.length !== positions.tokens) {
+      throw makeError('shape', `${call}: tokens holds ${ids.length} values, expected one per token of positions = ${positions.tokens}`,
+        ids.length, positions.tokens);
+    }
+    const cacheHandle = cache === undefined ? undefined : cacheOf(call, cache);
+    const of = sequences === undefined ? none : int32s(call, 'sequences', sequences);
+    if (sequences !== undefined && cache === undefined) argumentFault(`${call}: sequences is given, expected a cache beside it`);
+    const indices = this.#wanted(call, wanted, positions);
+    const count = indices.length * this.vocabulary;
+    const into = result(call, out, count, `${indices.length} wanted tokens x ${this.vocabulary}`);
+    return memory.call(call, (frame) => {
+      const block = writePositions(frame, memory, call, 'positions', positions);
+      const marks = writeMask(frame, call, mask);
+      const at = frame.reserve(count * 4);
+      const idsAt = frame.int32(ids);
+      const wantedAt = frame.int32(indices);
+      if (cacheHandle === undefined) {
+        memory.done(handle.forward(idsAt, ids.length, block, wantedAt, indices.length, at, count, ...marks));
+      } else {
+        memory.done(handle.forwardCached(cacheHandle, idsAt, ids.length, block, frame.int32(of), of.length, wantedAt,
+          indices.length, at, count, ...marks));
+      }
+      return frame.copyTo(into, at);
+    });
+  }
+
+  generate(given: GenerateOptions): GeneratedRow[] {
+    const call = 'generate';
+    const handle = handleOf(this, call);
+    const { memory } = this.#context;
+    const { prompts, cache, newTokens = 32, stopTokens = none, temperature = 0, topK = 0, topP = 1, seed = 0, prefillChunk = 512 } =
+      options(call, given, ['prompts', 'cache', 'newTokens', 'stopTokens', 'temperature', 'topK', 'topP', 'seed', 'prefillChunk']);
+    if (!Array.isArray(prompts)) argumentFault(`${call}: prompts is ${show(prompts)}, expected an array of prompts`);
+    const rows = (prompts as readonly Integers[]).map((prompt, i) => this.#tokens(call, `prompts[${i}]`, prompt));
+    const checked = {
+      newTokens: integer(call, 'newTokens', newTokens, 1, maxPosition),
+      stopTokens: this.#tokens(call, 'stopTokens', stopTokens),
+      temperature: finite(call, 'temperature', temperature),
+      topK: integer(call, 'topK', topK, 0, maxPosition),
+      topP: finite(call, 'topP', topP),
+      seed: integer(call, 'seed', seed, 0, maxPosition),
+      prefillChunk: integer(call, 'prefillChunk', prefillChunk, 1, maxPosition),
+    };
+    const cacheHandle = cache === undefined ? null : cacheOf(call, cache);
+    const all = Int32Array.from(rows.flatMap((row) => Array.from(row)));
+    const lengths = Int32Array.from(rows, (row) => row.length);
+    const generated = memory.call(call, (frame) =>
+      memory.done(handle.generate(cacheHandle, frame.int32(all), frame.int32(lengths), rows.length, checked)));
+    return generated.map(({ tokens, reason }) => ({ tokens, reason: reasons[reason]! }));
+  }
+
+  lanes(given: LanesOptions): Lanes {
+    const call = 'lanes';
+    const handle = handleOf(this, call);
+    const { memory } = this.#context;
+    const { prompt, steps = 16, offset = 'true', tolerance = 1e-3, prefillChunk = 512 } =
+      options(call, given, ['prompt', 'steps', 'offset', 'tolerance', 'prefillChunk']);
+    const ids = this.#tokens(call, 'prompt', prompt);
+    const checked = {
+      steps: integer(call, 'steps', steps, 1, maxPosition),
+      offset: choice(call, 'offset', offset, offsets),
+      tolerance: finite(call, 'tolerance', tolerance),
+      prefillChunk: integer(call, 'prefillChunk', prefillChunk, 1, maxPosition),
+    };
+    return memory.call(call, (frame) => memory.done(handle.lanes(frame.int32(ids), ids.length, checked)));
+  }
+
+  auditTests(given?: AuditOptions): AuditReport {
+    const call = 'auditTests';
+    const handle = handleOf(this, call);
+    const { memory } = this.#context;
+    const { length = 24, move = 37, seed = 1, tolerance = 1e-4, fault = 'none' } =
+      options(call, given, ['length', 'move', 'seed', 'tolerance', 'fault']);
+    const checked = {
+      length: integer(call, 'length', length, 8, 4096),
+      move: integer(call, 'move', move, 1, maxPosition),
+      seed: integer(call, 'seed', seed, 0, maxPosition),
+      tolerance: finite(call, 'tolerance', tolerance),
+      fault: choice(call, 'fault', fault, faults),
+    };
+    const report = memory.call(call, () => memory.done(handle.audit(checked)));
+    return {
+      ...report,
+      methods: report.methods.map(methodInLayers),
+      lines: report.lines.map((line) => ({
+        ...line,
+        expectation: expectations[line.expectation]!,
+        verdict: verdicts[line.verdict]!,
+      })),
+    };
+  }
+
+  describe(): readonly MethodInLayers[] {
+    const handle = handleOf(this, 'describe');
+    const { memory } = this.#context;
+    return memory.call('describe', () => memory.done(handle.describe())).map(methodInLayers);
+  }
+}
+
+const methodInLayers = (raw: ReturnType<RawDecoder['describe']>[number]): MethodInLayers => ({
+  method: readDescription(raw.method),
+  layers: Array.from(raw.layers),
+});
+
+function cacheOf(call: string, cache: unknown): ReturnType<typeof handleOf<import('./raw.js').RawCache>> {
+  if (!(cache instanceof LayerCache)) argumentFault(`${call}: cache is ${show(cache)}, expected a cache of this library`);
+  return handleOf(cache, call);
+}

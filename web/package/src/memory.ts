@@ -1,0 +1,112 @@
+// Calls into the module: arrays are copied in, the call is made, results are copied out, memory is given back.
+//
+// A view of WebAssembly memory dies when the memory grows, which any call can make it do. So views are derived anew for
+// each copy and none is kept or handed out.
+import type { ErrorCode } from '../types/locant.js';
+import { makeError } from './errors.js';
+import type { Address, Raw } from './raw.js';
+
+const scratchBytes = 1 << 18;
+const border = 64;
+const roundUp = (bytes: number): number => Math.ceil(bytes / border) * border;
+
+/** What one call borrows. */
+export class Frame {
+  readonly #memory: Memory;
+  readonly #owned: Address[] = [];
+  constructor(memory: Memory) {
+    this.#memory = memory;
+  }
+
+  /** Memory for `bytes` bytes until the call is over. */
+  reserve(bytes: number): Address {
+    const address = this.#memory.take(bytes);
+    if (address.owned) this.#owned.push(address.at);
+    return address.at;
+  }
+
+  float32(values: Float32Array): Address {
+    const at = this.reserve(values.byteLength);
+    new Float32Array(this.#memory.buffer, at, values.length).set(values);
+    return at;
+  }
+
+  int32(values: Int32Array): Address {
+    const at = this.reserve(values.byteLength);
+    new Int32Array(this.#memory.buffer, at, values.length).set(values);
+    return at;
+  }
+
+  bytes(values: Uint8Array): Address {
+    const at = this.reserve(values.byteLength);
+    new Uint8Array(this.#memory.buffer, at, values.length).set(values);
+    return at;
+  }
+
+  /** Copies a result into `out`, which it returns. */
+  copyTo(out: Float32Array, from: Address): Float32Array {
+    out.set(new Float32Array(this.#memory.buffer, from, out.length));
+    return out;
+  }
+
+  release(): void {
+    for (const address of this.#owned) this.#memory.raw.release(address);
+  }
+}
+
+export class Memory {
+  readonly raw: Raw;
+  readonly #faultFlag: Address;
+  // Small calls share one block; what does not fit is allocated for the call.
+  readonly #scratch: Address;
+  #scratchUsed = 0;
+  #call = '';
+
+  constructor(raw: Raw) {
+    this.raw = raw;
+    this.#faultFlag = raw.faultFlag() >>> 0;
+    this.#scratch = raw.allocate(scratchBytes) >>> 0;
+  }
+
+  get buffer(): ArrayBuffer {
+    return this.raw.wasmMemory.buffer as ArrayBuffer;
+  }
+
+  take(bytes: number): { at: Address; owned: boolean } {
+    const size = roundUp(bytes);
+    if (this.#scratchUsed + size <= scratchBytes) {
+      const at = this.#scratch + this.#scratchUsed;
+      this.#scratchUsed += size;
+      return { at, owned: false };
+    }
+    const at = this.raw.allocate(size) >>> 0;
+    if (at === 0) {
+      throw makeError('out-of-memory', `${this.#call}: ${bytes} bytes could not be had; ${this.buffer.byteLength} are in use of at most 4294967296`,
+        bytes, 4294967296);
+    }
+    return { at, owned: true };
+  }
+
+  /** Makes one call: `body` fills the frame, calls the module, checks it with `done` and copies results out. */
+  call<T>(call: string, body: (frame: Frame) => T): T {
+    const frame = new Frame(this);
+    this.#call = call;
+    try {
+      return body(frame);
+    } finally {
+      frame.release();
+      this.#scratchUsed = 0;
+    }
+  }
+
+  /** What a raw call returned, or the fault that it recorded as a typed error. */
+  done<T>(returned: T): T {
+    if (new Uint32Array(this.buffer, this.#faultFlag, 1)[0] !== 0) {
+      const { code, message, value, limit } = this.raw.takeFault();
+      // The library's sentences begin with the C++ name of the call.
+      const sentence = `${this.#call}: ${message.replace(/^[A-Za-z_:]+: /, '')}`;
+      throw makeError(code as ErrorCode, sentence, Number.isNaN(value) ? undefined : value, Number.isNaN(limit) ? undefined : limit);
+    }
+    return returned;
+  }
+}

@@ -1,0 +1,61 @@
+// Objects that own C++ objects: disposal, the finalizer behind it, and the count of those alive.
+import { makeError } from './errors.js';
+import type { Handle } from './raw.js';
+
+/** Counts the owning objects of one library. */
+export class Census {
+  live = 0;
+  // Backstop alone: finalizers do not run in synchronous code, and may never run.
+  readonly finalizer = new FinalizationRegistry<Handle>((handle) => {
+    this.live -= 1;
+    handle.delete();
+  });
+}
+
+export abstract class OwnedObject<H extends Handle> {
+  readonly #census: Census;
+  readonly #name: string;
+  #handle: H | null;
+
+  protected constructor(census: Census, name: string, handle: H) {
+    this.#census = census;
+    this.#name = name;
+    this.#handle = handle;
+    census.live += 1;
+    census.finalizer.register(this, handle, this);
+  }
+
+  get disposed(): boolean {
+    return this.#handle === null;
+  }
+
+  dispose(): void {
+    if (this.#handle === null) return;
+    this.#census.finalizer.unregister(this);
+    this.#census.live -= 1;
+    const handle = this.#handle;
+    this.#handle = null;
+    handle.delete();
+  }
+
+  /** The C++ object of an owning object, or DisposedError naming the call. */
+  static handleOf<H extends Handle>(object: OwnedObject<H>, call: string): H {
+    if (object.#handle === null) throw makeError('disposed', `${call}: the ${object.#name} has been disposed`);
+    return object.#handle;
+  }
+
+  static {
+    // Where the engine has the symbol (Node 20, browsers of 2025), `using` works.
+    if (typeof Symbol.dispose === 'symbol') {
+      Object.defineProperty(this.prototype, Symbol.dispose, {
+        value(this: OwnedObject<Handle>) { this.dispose(); },
+        configurable: true,
+        writable: true,
+      });
+    }
+  }
+
+  declare [Symbol.dispose]: () => void;
+}
+
+export const handleOf = OwnedObject.handleOf;

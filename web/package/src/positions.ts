@@ -1,0 +1,221 @@
+// Positions: what stands where. Plain arrays on this side, checked and counted by the library on the other.
+import type { Flags, Integers, PositionArrays, PositionBuilders, Positions } from '../types/locant.js';
+import { argumentFault, choice, flags, int32s, integer, maxPosition, options, show } from './check.js';
+import { makeError } from './errors.js';
+import type { Frame, Memory } from './memory.js';
+import type { Address } from './raw.js';
+
+const sides = ['left', 'right'] as const;
+const packings = ['restart', 'running'] as const;
+const mostTokens = maxPosition;
+
+class PositionRows implements Positions {
+  readonly #memory: Memory;
+  readonly rowLengths: Int32Array;
+  readonly position: readonly Int32Array[];
+  readonly order: Int32Array;
+  readonly segment: Int32Array;
+  readonly valid: Uint8Array;
+
+  /** Reads the block that a call replied with (cpp/wasm/boundary.hpp says what is in it). */
+  constructor(memory: Memory, block: Address) {
+    this.#memory = memory;
+    const [rows, axes, tokens] = new Int32Array(memory.buffer, block, 3) as unknown as [number, number, number];
+    let at = block + 12;
+    const take = (count: number): Int32Array => {
+      const words = new Int32Array(memory.buffer, at, count).slice();
+      at += count * 4;
+      return words;
+    };
+    this.rowLengths = take(rows);
+    this.position = Object.freeze(Array.from({ length: axes }, () => take(tokens)));
+    this.order = take(tokens);
+    this.segment = take(tokens);
+    this.valid = new Uint8Array(memory.buffer, at, tokens).slice();
+    Object.freeze(this);
+  }
+
+  get rows(): number {
+    return this.rowLengths.length;
+  }
+  get axes(): number {
+    return this.position.length;
+  }
+  get tokens(): number {
+    return this.order.length;
+  }
+
+  row(r: number): Positions {
+    integer('row', 'the row', r, 0, this.rows - 1);
+    return this.#memory.call('row', (frame) => {
+      const block = writePositions(frame, this.#memory, 'row', 'this', this);
+      return readPositions(this.#memory, this.#memory.raw.positionsRow(block, r));
+    });
+  }
+
+  slice(first: number, count: number): Positions {
+    integer('slice', 'first', first, 0, maxPosition);
+    integer('slice', 'count', count, 0, maxPosition);
+    return this.#memory.call('slice', (frame) => {
+      const block = writePositions(frame, this.#memory, 'slice', 'this', this);
+      return readPositions(this.#memory, this.#memory.raw.positionsSlice(block, first, count));
+    });
+  }
+
+  next(counts: Integers): Positions {
+    const numbers = int32s('next', 'counts', counts);
+    return this.#memory.call('next', (frame) => {
+      const block = writePositions(frame, this.#memory, 'next', 'this', this);
+      return readPositions(this.#memory, this.#memory.raw.positionsNext(block, frame.int32(numbers), numbers.length));
+    });
+  }
+}
+
+/** The positions of a reply, copied out. */
+export const readPositions = (memory: Memory, block: Address): Positions =>
+  new PositionRows(memory, memory.done(block) >>> 0);
+
+/** Checks that an argument is positions made by a library of this package. */
+export function positionsOf(call: string, name: string, value: unknown): Positions {
+  if (!(value instanceof PositionRows)) {
+    argumentFault(`${call}: ${name} is ${show(value)}, expected Positions (positions.from makes them of arrays)`);
+  }
+  return value;
+}
+
+/** Copies positions in, as one block. The library checks the numbers: arrays can be written to, even if nobody should. */
+export function writePositions(frame: Frame, memory: Memory, call: string, name: string, value: unknown): Address {
+  const positions = positionsOf(call, name, value);
+  const { rows, axes, tokens } = positions;
+  const words = 3 + rows + (axes + 2) * tokens;
+  const at = frame.reserve(words * 4 + tokens);
+  const block = new Int32Array(memory.buffer, at, words);
+  block[0] = rows;
+  block[1] = axes;
+  block[2] = tokens;
+  let next = 3;
+  for (const array of [positions.rowLengths, ...positions.position, positions.order, positions.segment]) {
+    block.set(array, next);
+    next += array.length;
+  }
+  new Uint8Array(memory.buffer, at + words * 4, tokens).set(positions.valid);
+  return at;
+}
+
+export class Builders implements PositionBuilders {
+  readonly #memory: Memory;
+  constructor(memory: Memory) {
+    this.#memory = memory;
+  }
+
+  range(count: number, given?: { readonly offset?: number }): Positions {
+    const call = 'positions.range';
+    const { offset = 0 } = options(call, given, ['offset']);
+    integer(call, 'count', count, 0, mostTokens);
+    position(call, 'offset', offset);
+    return this.#memory.call(call, () => readPositions(this.#memory, this.#memory.raw.positionsRange(count, offset)));
+  }
+
+  ragged(lengths: Integers, given?: { readonly offsets?: Integers }): Positions {
+    const call = 'positions.ragged';
+    const { offsets } = options(call, given, ['offsets']);
+    const rows = int32s(call, 'lengths', lengths);
+    const starts = offsetsOf(call, offsets, rows.length);
+    return this.#memory.call(call, (frame) => readPositions(this.#memory,
+      this.#memory.raw.positionsRagged(frame.int32(rows), rows.length, frame.int32(starts), starts.length)));
+  }
+
+  padded(
+    lengths: Integers,
+    given: { readonly columns: number; readonly side: 'left' | 'right'; readonly offsets?: Integers },
+  ): Positions {
+    const call = 'positions.padded';
+    const { columns, side, offsets } = options(call, given, ['columns', 'side', 'offsets']);
+    const rows = int32s(call, 'lengths', lengths);
+    integer(call, 'columns', columns, 0, mostTokens);
+    const sideIndex = choice(call, 'side', side, sides);
+    const starts = offsetsOf(call, offsets, rows.length);
+    return this.#memory.call(call, (frame) => readPositions(this.#memory,
+      this.#memory.raw.positionsPadded(frame.int32(rows), rows.length, columns, sideIndex, frame.int32(starts), starts.length)));
+  }
+
+  fromPaddingMask(
+    mask: Flags,
+    given: { readonly rows: number; readonly columns: number; readonly offsets?: Integers },
+  ): Positions {
+    const call = 'positions.fromPaddingMask';
+    const { rows, columns, offsets } = options(call, given, ['rows', 'columns', 'offsets']);
+    const marks = flags(call, 'the mask', mask);
+    integer(call, 'rows', rows, 0, mostTokens);
+    integer(call, 'columns', columns, 0, mostTokens);
+    if (marks.length !== rows * columns) {
+      throw makeError('shape', `${call}: the mask holds ${marks.length} values, expected ${rows} rows x ${columns} columns = ${rows * columns}`,
+        marks.length, rows * columns);
+    }
+    const starts = offsetsOf(call, offsets, rows);
+    return this.#memory.call(call, (frame) => readPositions(this.#memory,
+      this.#memory.raw.positionsFromPaddingMask(rows, columns, frame.bytes(marks), marks.length, frame.int32(starts), starts.length)));
+  }
+
+  packed(lengths: Integers, given: { readonly positions: 'restart' | 'running' }): Positions {
+    const call = 'positions.packed';
+    const { positions } = options(call, given, ['positions']);
+    const segments = int32s(call, 'lengths', lengths);
+    const packing = choice(call, 'positions', positions, packings);
+    return this.#memory.call(call, (frame) => readPositions(this.#memory,
+      this.#memory.raw.positionsPacked(frame.int32(segments), segments.length, packing)));
+  }
+
+  from(arrays: PositionArrays): Positions {
+    const call = 'positions.from';
+    if (arrays === null || typeof arrays !== 'object') argumentFault(`${call}: got ${show(arrays)}, expected the arrays`);
+    // Not `options`: a Positions has further members.
+    const rows = int32s(call, 'rowLengths', arrays.rowLengths);
+    if (!Array.isArray(arrays.position) || arrays.position.length === 0) {
+      argumentFault(`${call}: position is ${show(arrays.position)}, expected one array per axis`);
+    }
+    const axes = (arrays.position as readonly Integers[]).map((axis, i) => int32s(call, `position[${i}]`, axis, 'position-range'));
+    const tokens = axes[0]!.length;
+    for (const [i, axis] of axes.entries()) {
+      if (axis.length !== tokens) {
+        throw makeError('shape', `${call}: position[${i}] holds ${axis.length} values, expected ${tokens} as position[0] holds`, axis.length, tokens);
+      }
+    }
+    const none = new Int32Array(0);
+    const optional = (name: 'order' | 'segment'): Int32Array => {
+      const array = arrays[name] === undefined ? none : int32s(call, name, arrays[name], 'position-range');
+      if (arrays[name] !== undefined && array.length !== tokens) sized(call, name, array.length, tokens);
+      return array;
+    };
+    const order = optional('order');
+    const segment = optional('segment');
+    const valid = arrays.valid === undefined ? new Uint8Array(0) : flags(call, 'valid', arrays.valid);
+    if (arrays.valid !== undefined && valid.length !== tokens) sized(call, 'valid', valid.length, tokens);
+    const position = new Int32Array(axes.length * tokens);
+    for (const [i, axis] of axes.entries()) position.set(axis, i * tokens);
+    return this.#memory.call(call, (frame) => readPositions(this.#memory, this.#memory.raw.positionsFrom(
+      frame.int32(rows), rows.length, frame.int32(position), axes.length, tokens, frame.int32(order), order.length,
+      frame.int32(segment), segment.length, frame.bytes(valid), valid.length)));
+  }
+}
+
+function sized(call: string, name: string, held: number, tokens: number): never {
+  throw makeError('shape', `${call}: ${name} holds ${held} values, expected one per token = ${tokens}`, held, tokens);
+}
+
+function position(call: string, name: string, value: unknown): number {
+  if (typeof value === 'number' && Number.isInteger(value) && (value < 0 || value > maxPosition)) {
+    throw makeError('position-range', `${call}: ${name} is ${value}, expected a position of 0 .. ${maxPosition}`, value,
+      value < 0 ? 0 : maxPosition);
+  }
+  return integer(call, name, value, 0, maxPosition);
+}
+
+function offsetsOf(call: string, offsets: Integers | undefined, rows: number): Int32Array {
+  if (offsets === undefined) return new Int32Array(0);
+  const starts = int32s(call, 'offsets', offsets, 'position-range');
+  if (starts.length !== rows) {
+    throw makeError('shape', `${call}: offsets holds ${starts.length} values, expected one per row = ${rows}`, starts.length, rows);
+  }
+  return starts;
+}

@@ -1,0 +1,180 @@
+// The module as the glue hands it over: the names of cpp/wasm/bindings.cpp. Internal; users never see it.
+
+/** A C++ object behind Embind. */
+export interface Handle {
+  delete(): void;
+}
+
+/** An address in WebAssembly memory. Unsigned: above 2 GB a signed one would be negative. */
+export type Address = number;
+
+export interface RawDescription {
+  name: string;
+  door: number;
+  reference: number;
+  parameters: { name: string; value: string }[];
+  formula: string;
+  source: string;
+  origin: string;
+  direction: string;
+  pastEnd: string;
+}
+
+export interface RawSinusoidal extends Handle {
+  frequencies(): Float64Array;
+  prepare(count: number): void;
+  encode(block: Address, out: Address, count: number): void;
+  add(x: Address, block: Address, count: number): void;
+  describe(): RawDescription;
+}
+
+export interface RawLearnedTable extends Handle {
+  rows(): number;
+  fit(block: Address): Address;
+  rowsOf(block: Address): Int32Array;
+  requireLength(length: number): void;
+  encode(block: Address, out: Address, count: number): void;
+  add(x: Address, count: number, block: Address, out: Address, outCount: number): void;
+  describe(): RawDescription;
+}
+
+/** A plan with its pairing as a number. */
+export type RawPlan = Omit<import('../types/locant.js').RotaryPlan, 'pairing'> & { pairing: number };
+
+export interface RawRotation extends Handle {
+  prepare(count: number): void;
+  apply(x: Address, count: number, block: Address, heads: number, role: number, direction: 1 | -1): void;
+}
+
+export interface RawTerms extends Handle {
+  describe(): RawDescription;
+  needsContent(): boolean;
+  shiftInvariant(): boolean;
+  runs(): { entry: number; first: number; last: number }[];
+  bias(heads: number, queryBlock: Address, keyBlock: Address, out: Address, count: number): void;
+}
+
+export interface RawScoreParts {
+  content: Float32Array;
+  position: Float32Array;
+  score: Float32Array;
+  weight: Float32Array;
+}
+
+export interface RawAttention extends Handle {
+  prepare(count: number): void;
+  attend(
+    tensors: Address, queryBlock: Address, keyBlock: Address, prefix: Address, prefixes: number, visible: Address,
+    visibles: number,
+  ): void;
+  attendCached(
+    cache: RawCache, serial: number, layer: number, tensors: Address, prefix: Address, prefixes: number,
+    visible: Address, visibles: number,
+  ): void;
+  explain(
+    tensors: Address, queryBlock: Address, keyBlock: Address, requests: Address, requestCount: number,
+    prefix: Address, prefixes: number, visible: Address, visibles: number,
+  ): RawScoreParts[];
+}
+
+export interface RawCache extends Handle {
+  rows(sequence: number): number;
+  capacity(sequence: number): number;
+  bytes(): number;
+  positions(sequence: number): Address;
+  next(counts: Address, count: number, sequences: Address, sequenceCount: number): Address;
+  begin(block: Address, sequences: Address, sequenceCount: number): number;
+  cancel(serial: number): void;
+  truncate(sequence: number, rows: number): void;
+  evict(sequence: number, rows: Address, count: number): void;
+  keepWindow(sequence: number, sinks: number, window: number): void;
+  clear(sequence: number): void;
+  fork(from: number, to: number): void;
+  shift(sequence: number, first: number, last: number, delta: number, positionsIn: number): void;
+  divide(sequence: number, first: number, last: number, divisor: number, positionsIn: number): void;
+  read(
+    sequence: number, layer: number, kvHead: number, row: number, key: Address, keyCount: number, value: Address,
+    valueCount: number,
+  ): void;
+}
+
+interface RawMethodInLayers {
+  method: RawDescription;
+  layers: Int32Array;
+}
+
+export interface RawAudit {
+  methods: RawMethodInLayers[];
+  lines: {
+    test: string; claim: string; residual: number; tolerance: number; expectation: number; verdict: number; note: string;
+  }[];
+  passed: boolean;
+  text: string;
+}
+
+export interface RawDecoder extends Handle {
+  parameters(): number;
+  bytes(): number;
+  prepare(count: number): void;
+  cache(options: object): RawCache;
+  forward(
+    tokens: Address, count: number, block: Address, wanted: Address, wantedCount: number, out: Address,
+    outCount: number, prefix: Address, prefixes: number, visible: Address, visibles: number,
+  ): void;
+  forwardCached(
+    cache: RawCache, tokens: Address, count: number, block: Address, sequences: Address, sequenceCount: number,
+    wanted: Address, wantedCount: number, out: Address, outCount: number, prefix: Address, prefixes: number,
+    visible: Address, visibles: number,
+  ): void;
+  generate(
+    cache: RawCache | null, tokens: Address, lengths: Address, rows: number, options: object,
+  ): { tokens: Int32Array; reason: number }[];
+  lanes(prompt: Address, count: number, options: object): import('../types/locant.js').Lanes;
+  audit(options: object): RawAudit;
+  describe(): RawMethodInLayers[];
+}
+
+export interface Raw {
+  readonly wasmMemory: WebAssembly.Memory;
+
+  allocate(bytes: number): Address;
+  release(address: Address): void;
+  faultFlag(): Address;
+  takeFault(): { code: string; message: string; value: number; limit: number };
+  buildInfo(): { version: string; simd: string; compiler: string; eigen: string };
+
+  positionsRange(count: number, offset: number): Address;
+  positionsRagged(lengths: Address, rows: number, offsets: Address, offsetCount: number): Address;
+  positionsPadded(
+    lengths: Address, rows: number, columns: number, side: number, offsets: Address, offsetCount: number,
+  ): Address;
+  positionsFromPaddingMask(
+    rows: number, columns: number, mask: Address, maskCount: number, offsets: Address, offsetCount: number,
+  ): Address;
+  positionsPacked(lengths: Address, segments: number, positions: number): Address;
+  positionsFrom(
+    lengths: Address, rows: number, position: Address, axes: number, tokens: number, order: Address, orders: number,
+    segment: Address, segments: number, valid: Address, valids: number,
+  ): Address;
+  positionsRow(block: Address, row: number): Address;
+  positionsSlice(block: Address, first: number, count: number): Address;
+  positionsNext(block: Address, counts: Address, rows: number): Address;
+
+  random(seed: number, stream: string, out: Address, count: number): void;
+
+  makeSinusoidal(options: object): RawSinusoidal;
+  makeLearnedTable(options: object, values: Address, count: number): RawLearnedTable;
+
+  rotaryPlan(rule: object): RawPlan;
+  describePlan(plan: RawPlan): RawDescription;
+  makeRotation(plan: RawPlan, headDim: number): RawRotation;
+
+  makeTerms(options: object, table: Address, count: number): RawTerms;
+
+  makeAttention(options: object): RawAttention;
+  makeCache(options: object): RawCache;
+
+  lastTokens(block: Address): Int32Array;
+  validTokens(block: Address): Int32Array;
+  makeDecoder(options: object, weights: object): RawDecoder;
+}

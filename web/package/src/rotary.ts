@@ -1,0 +1,187 @@
+// Door 2: rules give plans, rotations turn by plans.
+import type {
+  MethodDescription,
+  Positions,
+  RotaryPlan,
+  RotaryRule,
+  RotateOptions,
+  Rotation,
+  RotationOptions,
+} from '../types/locant.js';
+import { argumentFault, choice, finite, float32, float64, integer, maxPosition, mostHeads, options, positive, result, show } from './check.js';
+import type { Context } from './context.js';
+import { readDescription } from './describe.js';
+import type { Memory } from './memory.js';
+import { handleOf, OwnedObject } from './owned.js';
+import { positionsOf, writePositions } from './positions.js';
+import type { RawPlan, RawRotation } from './raw.js';
+
+const pairings = ['half-split', 'interleaved'] as const;
+// In the order of the C++ enum.
+const pairingOrder = ['interleaved', 'half-split'] as const;
+const roles = ['query', 'key'] as const;
+const rampEnds = ['whole-pairs', 'exact'] as const;
+const softmaxScales = ['unchanged', 'deepseek'] as const;
+
+type Check = 'positive' | 'finite' | 'length' | 'numbers' | readonly string[];
+/** The parameters of each rule: how each is checked, and whether it may be left out. */
+const rules: Record<RotaryRule['rule'], Record<string, { check: Check; optional?: true; default?: string }>> = {
+  default: {},
+  linear: { factor: { check: 'positive' } },
+  ntk: { factor: { check: 'positive' } },
+  'vllm-ntk': { factor: { check: 'positive' } },
+  'vllm-ntk-mixed': { factor: { check: 'positive' }, b: { check: 'positive', optional: true } },
+  'dynamic-ntk': { factor: { check: 'positive' }, trainedLength: { check: 'length' } },
+  yarn: {
+    factor: { check: 'positive' },
+    originalLength: { check: 'positive' },
+    betaFast: { check: 'positive', optional: true },
+    betaSlow: { check: 'positive', optional: true },
+    rampEnds: { check: rampEnds, default: 'whole-pairs' },
+    mscale: { check: 'finite', optional: true },
+    mscaleAllDim: { check: 'finite', optional: true },
+    attentionFactor: { check: 'positive', optional: true },
+    softmaxScale: { check: softmaxScales, default: 'unchanged' },
+  },
+  longrope: {
+    shortFactors: { check: 'numbers' },
+    longFactors: { check: 'numbers' },
+    originalLength: { check: 'length' },
+    factor: { check: 'positive', optional: true },
+    maximumLength: { check: 'positive', optional: true },
+    attentionFactor: { check: 'positive', optional: true },
+  },
+  llama3: {
+    factor: { check: 'positive' },
+    lowFrequencyFactor: { check: 'positive', optional: true },
+    highFrequencyFactor: { check: 'positive', optional: true },
+    originalLength: { check: 'positive' },
+  },
+  proportional: { fraction: { check: 'finite' }, factor: { check: 'positive', optional: true } },
+  custom: { inverseFrequencies: { check: 'numbers' } },
+};
+
+function parameter(call: string, name: string, value: unknown, check: Check): unknown {
+  if (check === 'positive') return positive(call, name, value);
+  if (check === 'finite') return finite(call, name, value);
+  if (check === 'length') return integer(call, name, value, 1, maxPosition);
+  if (check === 'numbers') return float64(call, name, value);
+  return choice(call, name, value, check);
+}
+
+export function rotaryPlan({ memory }: Context, given: RotaryRule): RotaryPlan {
+  const call = 'rotaryPlan';
+  if (given === null || typeof given !== 'object') argumentFault(`${call}: the rule is ${show(given)}, expected an object`);
+  const names = Object.keys(rules) as RotaryRule['rule'][];
+  choice(call, 'rule', given.rule, names);
+  const own = rules[given.rule];
+  const values = options<Record<string, unknown>>(call, given as unknown as Record<string, unknown>,
+    ['rule', 'headDim', 'rotatedWidth', 'start', 'base', 'pairing', 'length', ...Object.keys(own)]);
+  const headDim = integer(call, 'headDim', values.headDim, 1, mostHeads);
+  const start = integer(call, 'start', values.start ?? 0, 0, headDim - 1);
+  const checked: Record<string, unknown> = {
+    rule: given.rule,
+    headDim,
+    start,
+    width: integer(call, 'rotatedWidth', values.rotatedWidth ?? headDim - start, 1, headDim - start),
+    base: positive(call, 'base', values.base ?? 10000),
+    pairing: pairingOrder.indexOf(pairings[choice(call, 'pairing', values.pairing ?? 'half-split', pairings)]!),
+    length: values.length === undefined ? undefined : integer(call, 'length', values.length, 1, maxPosition + 1),
+  };
+  for (const [name, { check, optional, default: fallback }] of Object.entries(own)) {
+    const value = values[name] ?? fallback;
+    if (value !== undefined || !optional) checked[name] = parameter(call, name, value, check);
+  }
+  return readPlan(memory.call(call, () => memory.done(memory.raw.rotaryPlan(checked))));
+}
+
+const readPlan = (raw: RawPlan): RotaryPlan => Object.freeze({ ...raw, pairing: pairingOrder[raw.pairing]! });
+
+const planKeys = [
+  'inverseFrequencies', 'pairing', 'start', 'attentionFactor', 'softmaxScaleFactor', 'axisOfPair', 'axisOffsets', 'xpos',
+  'rule', 'base', 'parameters', 'length',
+] as const;
+
+/** A plan as it crosses, every member checked: it is plain data that anybody may have put together. */
+export function writePlan(call: string, name: string, value: unknown): RawPlan {
+  if (value === null || typeof value !== 'object') argumentFault(`${call}: ${name} is ${show(value)}, expected a plan of rotaryPlan`);
+  const plan = options(`${call}: ${name}`, value as RotaryPlan, planKeys);
+  const of = (member: string): string => `${name}.${member}`;
+  const { axisOfPair, axisOffsets, xpos, base, length } = plan;
+  if (axisOfPair !== null && !(axisOfPair instanceof Uint8Array)) {
+    argumentFault(`${call}: ${of('axisOfPair')} is ${show(axisOfPair)}, expected a Uint8Array or null`);
+  }
+  if (!Array.isArray(plan.parameters)) argumentFault(`${call}: ${of('parameters')} is ${show(plan.parameters)}, expected an array`);
+  return {
+    inverseFrequencies: float64(call, of('inverseFrequencies'), plan.inverseFrequencies),
+    pairing: choice(call, of('pairing'), plan.pairing, pairingOrder),
+    start: integer(call, of('start'), plan.start, 0, mostHeads),
+    attentionFactor: positive(call, of('attentionFactor'), plan.attentionFactor),
+    softmaxScaleFactor: positive(call, of('softmaxScaleFactor'), plan.softmaxScaleFactor),
+    axisOfPair,
+    axisOffsets: axisOffsets === null ? null : float64(call, of('axisOffsets'), axisOffsets),
+    xpos: xpos === null ? null : {
+      gamma: positive(call, of('xpos.gamma'), xpos?.gamma),
+      scaleBase: positive(call, of('xpos.scaleBase'), xpos?.scaleBase),
+      center: finite(call, of('xpos.center'), xpos?.center),
+    },
+    rule: String(plan.rule),
+    base: base === null ? null : finite(call, of('base'), base),
+    parameters: plan.parameters.map((entry) => ({ name: String(entry?.name), value: String(entry?.value) })),
+    length: length === null ? null : integer(call, of('length'), length, 0, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+export function describePlan({ memory }: Context, plan: RotaryPlan): MethodDescription {
+  const raw = writePlan('describePlan', 'the plan', plan);
+  return readDescription(memory.call('describePlan', () => memory.done(memory.raw.describePlan(raw))));
+}
+
+export class PlanRotation extends OwnedObject<RawRotation> implements Rotation {
+  readonly #memory: Memory;
+  readonly plan: RotaryPlan;
+  readonly headDim: number;
+
+  constructor({ memory, census }: Context, plan: RotaryPlan, given: RotationOptions) {
+    const call = 'rotation';
+    const { headDim } = options(call, given, ['headDim']);
+    integer(call, 'headDim', headDim, 1, mostHeads);
+    const raw = writePlan(call, 'the plan', plan);
+    super(census, 'rotation', memory.call(call, () => memory.done(memory.raw.makeRotation(raw, headDim))));
+    this.#memory = memory;
+    this.plan = readPlan(raw);
+    this.headDim = headDim;
+  }
+
+  prepare(count: number): void {
+    const handle = handleOf(this, 'prepare');
+    integer('prepare', 'count', count, 0, maxPosition + 1);
+    this.#memory.call('prepare', () => this.#memory.done(handle.prepare(count)));
+  }
+
+  apply(x: Float32Array, positions: Positions, given: RotateOptions): Float32Array {
+    return this.#turn('apply', x, positions, given, 1);
+  }
+
+  applyInverse(x: Float32Array, positions: Positions, given: RotateOptions): Float32Array {
+    return this.#turn('applyInverse', x, positions, given, -1);
+  }
+
+  #turn(call: string, x: Float32Array, positions: Positions, given: RotateOptions, direction: 1 | -1): Float32Array {
+    const handle = handleOf(this, call);
+    const { heads, role, out } = options(call, given, ['heads', 'role', 'out']);
+    integer(call, 'heads', heads, 1, mostHeads);
+    const roleIndex = choice(call, 'role', role, roles);
+    const { tokens } = positionsOf(call, 'positions', positions);
+    const count = tokens * heads * this.headDim;
+    const shape = `${tokens} tokens x ${heads} heads x ${this.headDim}`;
+    float32(call, 'x', x, count, shape);
+    const into = result(call, out, count, shape);
+    return this.#memory.call(call, (frame) => {
+      const block = writePositions(frame, this.#memory, call, 'positions', positions);
+      const at = frame.float32(x);
+      this.#memory.done(handle.apply(at, count, block, heads, roleIndex, direction));
+      return frame.copyTo(into, at);
+    });
+  }
+}
