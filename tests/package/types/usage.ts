@@ -1,0 +1,40 @@
+// Compiled, never run: how the types are used, and what they refuse (each @ts-expect-error must be one).
+import { load, ShapeError, type Locant, type Positions, type RotaryPlan } from 'locant';
+import { load as loadExternal, supportsRelaxed } from 'locant/external';
+
+export async function use(): Promise<Float32Array> {
+  const locant: Locant = await load({ kernel: 'auto' });
+  const positions: Positions = locant.positions.padded([2, 3], { columns: 3, side: 'left' });
+  const plan: RotaryPlan = locant.rotaryPlan({ rule: 'yarn', headDim: 64, factor: 4, originalLength: 32768 });
+  using rotation = locant.rotation(plan, { headDim: 64 });
+  const attention = locant.attention({ heads: 4, headDim: 64, rotation: plan, terms: [locant.alibi({ heads: 4 })] });
+  const cache = locant.cache({ kvHeads: 4, headDim: 64, capacity: { fixed: 128 } });
+  const step = cache.begin(positions);
+  const q = rotation.apply(new Float32Array(6 * 256), positions, { heads: 4, role: 'query' });
+  try {
+    return attention.attend({ q, k: q, v: q, cache, step });
+  } catch (error) {
+    if (error instanceof ShapeError) throw new Error(`${error.code} ${error.value} ${error.limit}`);
+    throw error;
+  }
+}
+
+export async function misuse(locant: Locant, positions: Positions): Promise<void> {
+  // @ts-expect-error there is no such kernel
+  await load({ kernel: 'fast' });
+  // @ts-expect-error the module must be given
+  await loadExternal({});
+  await loadExternal({ wasm: fetch(supportsRelaxed() ? 'relaxed.wasm' : 'deterministic.wasm') });
+  // @ts-expect-error a side is needed
+  locant.positions.padded([1], { columns: 3 });
+  // @ts-expect-error a factor belongs to rules that scale
+  locant.rotaryPlan({ rule: 'default', headDim: 64, factor: 4 });
+  // @ts-expect-error dynamic NTK needs the length
+  locant.rotaryPlan({ rule: 'dynamic-ntk', headDim: 64, factor: 4, trainedLength: 4096 });
+  // @ts-expect-error tensors are Float32Array
+  locant.sinusoidal({ width: 4 }).add([1, 2, 3, 4], positions);
+  // @ts-expect-error positions cannot be replaced
+  positions.order = new Int32Array(0);
+  // @ts-expect-error a capacity is fixed or growing
+  locant.cache({ kvHeads: 1, headDim: 4, capacity: { rows: 5 } });
+}
