@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "locant/rotary/rules.hpp"
+#include "locant/rotary/turn.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
@@ -483,4 +484,45 @@ TEST_CASE("plans: equal rotations are equal whatever their provenance, and any n
   differs([](RotaryPlan& p) { p.axis_of_pair = {0, 0, 1, 0}; });
   differs([](RotaryPlan& p) { p.axis_offsets = {1}; });
   differs([](RotaryPlan& p) { p.xpos = XPos{}; });
+}
+
+TEST_CASE("the turn: four pairs at a time, streamed or not, equals the formula pair by pair, to the bit") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const auto pick = [&](std::size_t low, std::size_t high) { return low + random() % (high - low + 1); };
+    // Every other round has the whole fours that streaming asks for.
+    const std::size_t four = round % 2 == 0 ? 4 : 1;
+    detail::TurnShape shape{pick(0, 1) == 0 ? Pairing::kInterleaved : Pairing::kHalfSplit, 0, four * pick(0, 3),
+                            four * pick(1, 9)};
+    shape.head_dim = shape.start + 2 * shape.pairs + four * pick(0, 3);
+    const std::size_t heads = pick(1, 4), size = heads * shape.head_dim;
+    const auto x = random_values(size, static_cast<unsigned>(round)), row = random_values(2 * shape.pairs, 99);
+    std::vector<float> expected(x);
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (std::size_t i = 0; i < shape.pairs; ++i) {
+        const bool inter = shape.pairing == Pairing::kInterleaved;
+        const std::size_t u = h * shape.head_dim + shape.start + (inter ? 2 * i : i),
+                          v = inter ? u + 1 : u + shape.pairs;
+        expected[u] = x[u] * row[i] - x[v] * row[shape.pairs + i];
+        expected[v] = x[u] * row[shape.pairs + i] + x[v] * row[i];
+      }
+    }
+    struct alignas(16) Block {
+      float values[4];
+    };
+    std::vector<Block> blocks(size / 4 + 1);
+    float* out = blocks[0].values;
+    for (const auto mode : {detail::StoreMode::kCached, detail::StoreMode::kStreaming}) {
+      if (mode == detail::StoreMode::kStreaming && four == 1) continue;
+      std::fill(out, out + size, 7.0f);
+      detail::turn_apart(shape, x.data(), out, heads, row.data(), row.data() + shape.pairs, mode);
+      detail::finish_stores(mode);
+      CHECK(std::equal(expected.begin(), expected.end(), out));
+    }
+    std::copy(x.begin(), x.end(), out);
+    const std::size_t cut = shape.pairs / 2;
+    detail::turn_in_place(shape, out, heads, 0, cut, row.data(), row.data() + shape.pairs);
+    detail::turn_in_place(shape, out, heads, cut, shape.pairs - cut, row.data() + cut, row.data() + shape.pairs + cut);
+    CHECK(std::equal(expected.begin(), expected.end(), out));
+  }
 }

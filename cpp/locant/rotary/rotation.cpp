@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "locant/rotary/turn.hpp"
+
 namespace locant {
 namespace {
 
@@ -15,59 +17,9 @@ namespace {
 constexpr std::size_t kBlock = 256;
 constexpr std::size_t kMostAxes = 8;
 
-// Turns `count` pairs. In place and from one buffer to another are two loops, since a compiler vectorises
-// each only when it knows which of the two it is.
-void turn_half_split(float* __restrict u, float* __restrict v, const float* __restrict cos, const float* __restrict sin,
-                     std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float a = u[i], b = v[i];
-    u[i] = a * cos[i] - b * sin[i];
-    v[i] = a * sin[i] + b * cos[i];
-  }
-}
-
-void turn_half_split(const float* __restrict u, const float* __restrict v, const float* __restrict cos,
-                     const float* __restrict sin, float* __restrict u_out, float* __restrict v_out,
-                     std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float a = u[i], b = v[i];
-    u_out[i] = a * cos[i] - b * sin[i];
-    v_out[i] = a * sin[i] + b * cos[i];
-  }
-}
-
-void turn_interleaved(float* __restrict x, const float* __restrict cos, const float* __restrict sin,
-                      std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float a = x[2 * i], b = x[2 * i + 1];
-    x[2 * i] = a * cos[i] - b * sin[i];
-    x[2 * i + 1] = a * sin[i] + b * cos[i];
-  }
-}
-
-void turn_interleaved(const float* __restrict x, const float* __restrict cos, const float* __restrict sin,
-                      float* __restrict out, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float a = x[2 * i], b = x[2 * i + 1];
-    out[2 * i] = a * cos[i] - b * sin[i];
-    out[2 * i + 1] = a * sin[i] + b * cos[i];
-  }
-}
-
-// Pairs [first, first + count) of the rotated slice `x` that is 2 * pairs wide; `out` may be `x`.
-void turn_pairs(Pairing pairing, const float* x, float* out, std::size_t pairs, std::size_t first, std::size_t count,
-                const float* cos, const float* sin) noexcept {
-  if (pairing == Pairing::kHalfSplit) {
-    if (x == out) {
-      turn_half_split(out + first, out + pairs + first, cos, sin, count);
-    } else {
-      turn_half_split(x + first, x + pairs + first, cos, sin, out + first, out + pairs + first, count);
-    }
-  } else if (x == out) {
-    turn_interleaved(out + 2 * first, cos, sin, count);
-  } else {
-    turn_interleaved(x + 2 * first, cos, sin, out + 2 * first, count);
-  }
+detail::TurnShape shape_of(const RotaryPlan& plan, std::int32_t head_dim) {
+  return {plan.pairing, static_cast<std::size_t>(head_dim), static_cast<std::size_t>(plan.start),
+          plan.inverse_frequencies.size()};
 }
 
 double reach_of(const RotaryPlan& plan, std::span<const double> log_zeta) {
@@ -214,10 +166,12 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
     }
   }
 
-  const std::size_t pairs = plan_.inverse_frequencies.size();
-  const auto width = static_cast<std::size_t>(head_dim_);
-  const auto start = static_cast<std::size_t>(plan_.start);
-  const std::size_t token_width = static_cast<std::size_t>(heads) * width;
+  const detail::TurnShape shape = shape_of(plan_, head_dim_);
+  const std::size_t pairs = shape.pairs;
+  const auto head_count = static_cast<std::size_t>(heads);
+  const std::size_t token_width = head_count * shape.head_dim;
+  const detail::StoreMode mode =
+      x.data() == out.data() ? detail::StoreMode::kCached : detail::store_mode(shape, out.data(), size);
   // Backwards: cos / (A scale) = (cos A / scale) / A^2, the row of the other role, so that no square of a scale
   // is ever formed.
   const RotationRole row_role = sense == Sense::kForward       ? role
@@ -232,24 +186,17 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
       if (from != to) std::memcpy(to, from, token_width * sizeof(float));
       continue;
     }
-    if (from != to) {
-      // What is not turned passes through.
-      const std::size_t behind = start + 2 * pairs;
-      for (std::int32_t h = 0; h < heads && 2 * pairs < width; ++h) {
-        const std::size_t at = static_cast<std::size_t>(h) * width;
-        if (start > 0) std::memcpy(to + at, from + at, start * sizeof(float));
-        if (behind < width) std::memcpy(to + at + behind, from + at + behind, (width - behind) * sizeof(float));
-      }
-    }
     const std::int32_t position = axis[0][t];
     if (sense == Sense::kForward && axes == 1 && position < prepared_) {
       const float* row = table(role).data() + static_cast<std::size_t>(position) * 2 * pairs;
-      for (std::int32_t h = 0; h < heads; ++h) {
-        const std::size_t at = static_cast<std::size_t>(h) * width + start;
-        turn_pairs(plan_.pairing, from + at, to + at, pairs, 0, pairs, row, row + pairs);
+      if (from == to) {
+        detail::turn_in_place(shape, to, head_count, 0, pairs, row, row + pairs);
+      } else {
+        detail::turn_apart(shape, from, to, head_count, row, row + pairs, mode);
       }
       continue;
     }
+    if (from != to) std::memcpy(to, from, token_width * sizeof(float));
     for (std::size_t first = 0; first < pairs; first += kBlock) {
       const std::size_t count = std::min(kBlock, pairs - first);
       fill({axis.data(), t}, row_role, first, count, cos_block, sin_block);
@@ -259,12 +206,10 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
           sin_block[i] *= -unscale;
         }
       }
-      for (std::int32_t h = 0; h < heads; ++h) {
-        const std::size_t at = static_cast<std::size_t>(h) * width + start;
-        turn_pairs(plan_.pairing, from + at, to + at, pairs, first, count, cos_block, sin_block);
-      }
+      detail::turn_in_place(shape, to, head_count, first, count, cos_block, sin_block);
     }
   }
+  detail::finish_stores(mode);
 }
 
 void Rotation::row(std::span<const std::int32_t> position_of_axis, RotationRole role, float* cos, float* sin) const {
@@ -301,9 +246,7 @@ void Rotation::advance_row(std::int64_t delta, float* cos, float* sin) const {
 }
 
 void Rotation::turn(float* head, const float* cos, const float* sin) const noexcept {
-  float* slice = head + plan_.start;
-  const std::size_t pairs = plan_.inverse_frequencies.size();
-  turn_pairs(plan_.pairing, slice, slice, pairs, 0, pairs, cos, sin);
+  detail::turn_in_place(shape_of(plan_, head_dim_), head, 1, 0, plan_.inverse_frequencies.size(), cos, sin);
 }
 
 void Rotation::advance_key(std::span<float> key, std::int64_t delta) const {
