@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "locant/decoder/sampling.hpp"
+#include "vectors.hpp"
 
 using namespace locant;
 
@@ -104,6 +105,43 @@ TEST_CASE("sampling: top_p keeps the fewest that reach the share, at least one, 
   Sampler sampler({1.0, 0, 0.8});
   for (const auto& candidate : sampler.candidates(logits)) share += candidate.share;
   CHECK(std::abs(share - 1) < 1e-12);
+}
+
+TEST_CASE("sampling: what is kept and its shares equal transformers' warpers, but for equals at the edge of top_k") {
+  const auto vectors = test::load_vectors("sampling");
+  int exact = 0, fewer = 0;
+  for (const auto& c : vectors.at("cases")) {
+    const std::string name = c.at("name");
+    CAPTURE(name);
+    const auto& parameters = c.at("parameters");
+    const auto logits = test::floats_of(c.at("inputs").at("logits"));
+    const auto kept = test::values_of<int>(c.at("expected").at("kept"));
+    const auto shares = test::doubles_of(c.at("expected").at("probabilities"));
+    SamplingConfig config;
+    config.temperature = test::number_or(parameters, "temperature", 1.0);
+    config.top_k = test::number_or(parameters, "top_k", 0);
+    config.top_p = test::number_or(parameters, "top_p", 1.0);
+    Sampler sampler(config);
+    const auto candidates = sampler.candidates(logits);
+    std::size_t expected = 0;
+    for (const int k : kept) expected += static_cast<std::size_t>(k);
+    if (config.top_k > 0 && expected > static_cast<std::size_t>(config.top_k)) {
+      // All of these are equal to the k-th; we keep exactly k, those of lower id.
+      CHECK(candidates.size() == static_cast<std::size_t>(config.top_k));
+      for (const auto& candidate : candidates) CHECK(kept[static_cast<std::size_t>(candidate.token)] == 1);
+      ++fewer;
+      continue;
+    }
+    CHECK(candidates.size() == expected);
+    for (const auto& candidate : candidates) {
+      CHECK(kept[static_cast<std::size_t>(candidate.token)] == 1);
+      // The exponent is rounded to float32 before exp: up to 88 * 6e-8 of the share.
+      CHECK(std::abs(candidate.share - shares[static_cast<std::size_t>(candidate.token)]) < 1e-6);
+    }
+    ++exact;
+  }
+  CHECK(exact >= 40);
+  CHECK(fewer >= 1);
 }
 
 TEST_CASE("sampling: a draw depends on seed, stream and index, and on nothing that went before") {

@@ -16,6 +16,9 @@ using Json = nlohmann::json;
 // The whole file "<name>.json".
 Json load_vectors(const std::string& name);
 
+// The bytes of a file there ("tiny_llama_f32.safetensors").
+std::vector<std::uint8_t> load_bytes(const std::string& file_name);
+
 // The values of a tensor {"dtype", "shape", "data"}, flat.
 template <class Value>
 std::vector<Value> values_of(const Json& tensor) {

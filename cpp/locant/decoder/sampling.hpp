@@ -5,7 +5,8 @@
 //                   those whose share reaches top_p; one of them is drawn with its share
 //
 // Ties: tokens stand in order of falling logit, equal logits in order of rising id. So greedy takes the lowest
-// id among the largest, and a cut through equal logits keeps the lower ids.
+// id among the largest, and a cut through equal logits keeps the lower ids (Hugging Face's top-k keeps all that
+// equal the k-th).
 //
 // A draw is a function of logits, seed, stream and index alone (random.hpp), with sums in double in a stated
 // order (by id where nothing is cut, else by rank) and our own exp: equal logits give the same token in every

@@ -1,0 +1,228 @@
+// Generation, and the two lanes of the cached-generation view.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "decoder_models.hpp"
+#include "locant/decoder/generation.hpp"
+#include "locant/decoder/lanes.hpp"
+#include "locant/simd/tiles.hpp"
+
+using namespace locant;
+using namespace locant::test;
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+// Greedy by the full forward alone: the definition.
+Tokens greedy_without_cache(Decoder& decoder, Tokens text, std::int32_t count) {
+  Tokens out;
+  std::vector<float> logits(static_cast<std::size_t>(decoder.config().vocabulary));
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::size_t last[] = {text.size() - 1};
+    decoder.forward(text, Positions::range(static_cast<std::int64_t>(text.size())), last, logits);
+    out.push_back(greedy_token(logits));
+    text.push_back(out.back());
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("generate: greedy gives what the full forward gives, for every method, any chunk, rows of unequal length") {
+  for (const Model& m : models()) {
+    CAPTURE(m.name);
+    Decoder decoder = make(m.config);
+    const std::vector<Tokens> prompts = {random_tokens(9, 1), random_tokens(1, 2), random_tokens(17, 3)};
+    std::vector<Tokens> expected;
+    for (const Tokens& prompt : prompts) expected.push_back(greedy_without_cache(decoder, prompt, 12));
+    for (const std::int32_t chunk : {1, 4, 512}) {
+      GenerationConfig config;
+      config.new_tokens = 12, config.prefill_chunk = chunk;
+      const auto rows = generate(decoder, prompts, config);
+      REQUIRE(rows.size() == 3);
+      for (std::size_t r = 0; r < 3; ++r) {
+        CHECK(rows[r].tokens == expected[r]);
+        CHECK(rows[r].reason == StopReason::kLength);
+      }
+    }
+  }
+}
+
+TEST_CASE("generate: a row stops at its stop token and the others go on undisturbed") {
+  Decoder decoder = make(models()[0].config);
+  const std::vector<Tokens> prompts = {random_tokens(5, 1), random_tokens(8, 2), random_tokens(3, 4)};
+  GenerationConfig config;
+  config.new_tokens = 10;
+  config.sampling = {.temperature = 1.0, .seed = 3};
+  const auto free = generate(decoder, prompts, config);
+  config.stop_tokens = {free[1].tokens[2], 60};
+  const auto stopped = generate(decoder, prompts, config);
+  for (std::size_t r = 0; r < 3; ++r) {
+    const auto& tokens = stopped[r].tokens;
+    REQUIRE(!tokens.empty());
+    CHECK(std::equal(tokens.begin(), tokens.end(), free[r].tokens.begin()));
+    const bool ended = tokens.back() == config.stop_tokens[0] || tokens.back() == 60;
+    CHECK((stopped[r].reason == StopReason::kStopToken) == ended);
+    if (!ended) CHECK(tokens.size() == 10);
+  }
+  CHECK(stopped[1].tokens.size() <= 3);
+}
+
+TEST_CASE("generate: draws are those of seed, row and step, whatever the batch") {
+  Decoder decoder = make(models()[2].config);
+  const std::vector<Tokens> prompts = {random_tokens(5, 1), random_tokens(8, 2)};
+  GenerationConfig config;
+  config.new_tokens = 8;
+  config.sampling = {.temperature = 0.9, .top_k = 30, .top_p = 0.95, .seed = 42};
+  const auto both = generate(decoder, prompts, config), again = generate(decoder, prompts, config);
+  CHECK(both[0].tokens == again[0].tokens);
+  CHECK(both[1].tokens == again[1].tokens);
+  const auto first = generate(decoder, std::span(prompts).first(1), config);
+  CHECK(both[0].tokens == first[0].tokens);
+  config.sampling.seed = 43;
+  CHECK(generate(decoder, prompts, config)[0].tokens != both[0].tokens);
+}
+
+TEST_CASE("generate: progress counts prompt tokens, then steps, and can end it") {
+  Decoder decoder = make(models()[0].config);
+  const std::vector<Tokens> prompts = {random_tokens(10, 1), random_tokens(4, 2)};
+  GenerationConfig config;
+  config.new_tokens = 6, config.prefill_chunk = 4;
+  std::vector<std::size_t> prefill, decode;
+  std::vector<Tokens> reported(2);
+  const auto rows = generate(decoder, prompts, config, [&](const Progress& p) {
+    (p.phase == Phase::kPrefill ? prefill : decode).push_back(p.done);
+    CHECK(p.total == (p.phase == Phase::kPrefill ? 14u : 5u));
+    for (std::size_t i = 0; i < p.rows.size(); ++i) reported[static_cast<std::size_t>(p.rows[i])].push_back(p.tokens[i]);
+    return Continue::kYes;
+  });
+  CHECK(prefill == std::vector<std::size_t>{8, 12, 14});
+  CHECK(decode == std::vector<std::size_t>{1, 2, 3, 4, 5});
+  for (std::size_t r = 0; r < 2; ++r) CHECK(reported[r] == rows[r].tokens);
+
+  Cache cache = decoder.make_cache(2);
+  int steps = 0;
+  const auto cut = generate(decoder, cache, prompts, config, [&](const Progress& p) {
+    return p.phase == Phase::kDecode && ++steps == 2 ? Continue::kNo : Continue::kYes;
+  });
+  for (std::size_t r = 0; r < 2; ++r) {
+    CHECK(cut[r].reason == StopReason::kCancelled);
+    CHECK(cut[r].tokens == Tokens(rows[r].tokens.begin(), rows[r].tokens.begin() + 3));
+  }
+  // The cache can go on from there: it lacks only the last token of each row.
+  CHECK(cache.rows(0) == 12);
+  const std::vector<Tokens> rest = {{cut[0].tokens.back()}, {cut[1].tokens.back()}};
+  config.new_tokens = 3;
+  const auto more = generate(decoder, cache, rest, config);
+  for (std::size_t r = 0; r < 2; ++r) CHECK(more[r].tokens == Tokens(rows[r].tokens.begin() + 3, rows[r].tokens.end()));
+}
+
+TEST_CASE("generate: bad input is refused before the cache changes; a full fixed cache says so") {
+  Decoder decoder = make(models()[0].config);
+  Cache cache = decoder.make_cache(1, Capacity::kFixed, 8);
+  const std::vector<Tokens> good = {{1, 2, 3}}, empty = {{}}, big = {{1, 61}}, two = {{1}, {2}};
+  check_error(ErrorCode::kArgument, "generate: the length of prompt 0 is 0", [&] { generate(decoder, cache, empty); });
+  check_error(ErrorCode::kArgument, "a token of prompt 0 is 61, expected 0 to 60", [&] { generate(decoder, cache, big); });
+  check_error(ErrorCode::kArgument, "the number of prompts is 2, expected 1 to 1", [&] { generate(decoder, cache, two); });
+  check_error(ErrorCode::kArgument, "the number of prompts is 0", [&] { generate(decoder, std::span<const Tokens>{}); });
+  GenerationConfig config;
+  config.new_tokens = 0;
+  check_error(ErrorCode::kArgument, "new_tokens is 0", [&] { generate(decoder, cache, good, config); });
+  config = {};
+  config.prefill_chunk = 0;
+  check_error(ErrorCode::kArgument, "prefill_chunk is 0", [&] { generate(decoder, cache, good, config); });
+  CHECK(cache.rows(0) == 0);
+  check_error(ErrorCode::kCacheFull, "", [&] { generate(decoder, cache, good); });
+  CHECK(cache.rows(0) == 8);
+}
+
+TEST_CASE("generate: the same tokens and logits, to the bit, natively and as WebAssembly with the deterministic kernel") {
+  // Natively the set without fused multiply-adds is asked for; WebAssembly without relaxed SIMD has no other.
+  const auto sets = simd::available_sets();
+  const auto plain = std::find_if(sets.begin(), sets.end(), [](simd::InstructionSet set) {
+    return set == simd::InstructionSet::kSse2 || set == simd::InstructionSet::kSimd128 || set == simd::InstructionSet::kScalar;
+  });
+  if (plain == sets.end()) return;  // the relaxed build promises no bits
+  const simd::InstructionSet before = simd::tiles().set;
+  simd::force_set(*plain);
+  std::uint64_t tokens_hash = 0, logits_hash = 0;
+  for (const Model& m : models()) {
+    Decoder decoder = make(m.config, 7);
+    const std::vector<Tokens> prompts = {random_tokens(11, 1), random_tokens(3, 2)};
+    GenerationConfig config;
+    config.new_tokens = 20, config.prefill_chunk = 5;
+    config.sampling = {.temperature = 1.1, .top_k = 40, .top_p = 0.98, .seed = 5};
+    for (const GeneratedRow& row : generate(decoder, prompts, config)) {
+      for (const std::int32_t token : row.tokens) tokens_hash = mix_bits(tokens_hash + static_cast<std::uint64_t>(token));
+    }
+    for (const float v : full_logits(decoder, prompts[0], Positions::range(11))) logits_hash = mix_bits(logits_hash + std::bit_cast<std::uint32_t>(v));
+  }
+  simd::force_set(before);
+  CHECK(tokens_hash == 7246512431158273029ull);
+  CHECK(logits_hash == 17730892226537148712ull);
+}
+
+// ---- lanes --------------------------------------------------------------------------------------------
+
+TEST_CASE("lanes: with the true offset they agree for every method, and text is the full lane's") {
+  const auto prompt = random_tokens(6, 1);
+  for (const Model& m : models()) {
+    CAPTURE(m.name);
+    Decoder decoder = make(m.config);
+    for (const std::int32_t chunk : {1, 4, 512}) {
+      LanesConfig config;
+      config.steps = 10, config.prefill_chunk = chunk;
+      const Lanes lanes = compare_lanes(decoder, prompt, config);
+      REQUIRE(lanes.steps.size() == 11);
+      CHECK(lanes.largest_difference < 1e-4);
+      CHECK(!lanes.first_past_tolerance);
+      CHECK(!lanes.first_other_token);
+      const auto expected = greedy_without_cache(decoder, prompt, 11);
+      for (std::size_t s = 0; s < lanes.steps.size(); ++s) {
+        CHECK(lanes.steps[s].full_token == expected[s]);
+        CHECK(lanes.steps[s].full_position == 5 + static_cast<std::int32_t>(s));
+        CHECK(lanes.steps[s].cached_position == lanes.steps[s].full_position);
+      }
+    }
+  }
+}
+
+TEST_CASE("lanes: an offset restarted or off by one shows at the first new token, with every method that reads positions") {
+  const auto prompt = random_tokens(6, 1);
+  for (const Model& m : models()) {
+    CAPTURE(m.name);
+    Decoder decoder = make(m.config);
+    for (const Offset offset : {Offset::kRestarted, Offset::kOffByOne}) {
+      LanesConfig config;
+      config.steps = 10, config.offset = offset;
+      const Lanes lanes = compare_lanes(decoder, prompt, config);
+      CHECK(lanes.steps[0].difference < 1e-4);
+      CHECK(lanes.steps[1].cached_position == (offset == Offset::kRestarted ? 0 : 7));
+      CHECK(lanes.steps[10].cached_position == (offset == Offset::kRestarted ? 9 : 16));
+      CHECK(lanes.largest_difference > 0.01);
+      REQUIRE(lanes.first_past_tolerance.has_value());
+      CHECK(*lanes.first_past_tolerance == 1);
+    }
+  }
+  // Without positions there is nothing to be wrong about.
+  Decoder blind = make(small_config());
+  LanesConfig config;
+  config.offset = Offset::kRestarted;
+  CHECK(compare_lanes(blind, prompt, config).largest_difference < 1e-4);
+}
+
+TEST_CASE("lanes: bad input is refused") {
+  Decoder decoder = make(models()[0].config);
+  const Tokens prompt = {1, 2};
+  LanesConfig config;
+  check_error(ErrorCode::kArgument, "compare_lanes: the length of the prompt is 0", [&] { compare_lanes(decoder, {}, config); });
+  config.steps = 0;
+  check_error(ErrorCode::kArgument, "steps is 0", [&] { compare_lanes(decoder, prompt, config); });
+  config = {};
+  config.tolerance = 0;
+  check_error(ErrorCode::kArgument, "tolerance is 0", [&] { compare_lanes(decoder, prompt, config); });
+}
