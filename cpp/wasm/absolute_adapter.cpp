@@ -45,6 +45,26 @@ void sinusoidal_add(const Sinusoidal& sinusoidal, Address x, Address block, std:
 
 val sinusoidal_describe(const Sinusoidal& sinusoidal) { return to_object(sinusoidal.describe()); }
 
+GridSinusoidal* make_grid_sinusoidal(val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    return new GridSinusoidal({given.integer("features"), given.choice<GridOrder>("order"),
+                               given.choice<GridSteps>("steps"), given.number("base")});
+  });
+}
+
+val grid_sinusoidal_frequencies(const GridSinusoidal& grid) { return to_array(grid.frequencies()); }
+
+void grid_sinusoidal_encode(const GridSinusoidal& grid, Address block, Address out, std::size_t count) noexcept {
+  guarded([&] { grid.encode(read_positions(block), floats(out, count)); });
+}
+
+void grid_sinusoidal_add(const GridSinusoidal& grid, Address x, Address block, std::size_t count) noexcept {
+  guarded([&] { grid.add(floats(x, count), read_positions(block), floats(x, count)); });
+}
+
+val grid_sinusoidal_describe(const GridSinusoidal& grid) { return to_object(grid.describe()); }
+
 LearnedTable* make_learned_table(val options, Address values, std::size_t count) noexcept {
   return guarded([&] { return new LearnedTable(read_table(Options(options)), floats(values, count)); });
 }

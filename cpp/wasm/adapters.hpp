@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "boundary.hpp"
+#include "locant/absolute/grid_sinusoidal.hpp"
 #include "locant/absolute/learned_table.hpp"
 #include "locant/absolute/sinusoidal.hpp"
 #include "locant/attention/attention.hpp"
@@ -36,6 +37,13 @@ Address positions_packed(Address lengths, std::size_t segments, int positions) n
 Address positions_from(Address lengths, std::size_t rows, Address position, std::size_t axes, std::size_t tokens,
                        Address order, std::size_t orders, Address segment, std::size_t segments, Address valid,
                        std::size_t valids) noexcept;
+Address positions_from_cu_seqlens(Address cu_seqlens, std::size_t count, int positions) noexcept;
+Address positions_from_segment_ids(double rows, double columns, Address ids, std::size_t count, val padding_id,
+                                   int positions) noexcept;
+Address positions_grid(val options) noexcept;
+// rows: of each, runs; a run is { tokens } or { frames, height, width, timeStep }.
+Address positions_multimodal(val rows, int after, int side) noexcept;
+val positions_cu_seqlens(Address block, int row) noexcept;
 Address positions_row(Address block, int row) noexcept;
 Address positions_slice(Address block, double first, double count) noexcept;
 Address positions_next(Address block, Address counts, std::size_t rows) noexcept;
@@ -52,6 +60,12 @@ void sinusoidal_encode(const Sinusoidal& sinusoidal, Address block, Address out,
 void sinusoidal_add(const Sinusoidal& sinusoidal, Address x, Address block, std::size_t count) noexcept;  // in place
 val sinusoidal_describe(const Sinusoidal& sinusoidal);
 
+GridSinusoidal* make_grid_sinusoidal(val options) noexcept;
+val grid_sinusoidal_frequencies(const GridSinusoidal& grid);
+void grid_sinusoidal_encode(const GridSinusoidal& grid, Address block, Address out, std::size_t count) noexcept;
+void grid_sinusoidal_add(const GridSinusoidal& grid, Address x, Address block, std::size_t count) noexcept;  // in place
+val grid_sinusoidal_describe(const GridSinusoidal& grid);
+
 LearnedTable* make_learned_table(val options, Address values, std::size_t count) noexcept;
 double learned_table_rows(const LearnedTable& table) noexcept;
 Address learned_table_fit(const LearnedTable& table, Address block) noexcept;
@@ -65,6 +79,10 @@ val learned_table_describe(const LearnedTable& table);
 // ---- rotary_adapter.cpp: door 2 ---------------------------------------------------------------------------------------
 
 val rotary_plan(val rule) noexcept;
+val axial_rotary_plan(int convention, int head_dim, double base) noexcept;
+val pixel_rotary_plan(val options) noexcept;
+// In place: `rows` blocks of heads * head_dim rows of `columns` values (weights: one block; queries: columns 1).
+void convert_pairing(Address values, std::size_t count, double rows, double columns, val heads, int from, int to) noexcept;
 RotaryPlan read_plan(const val& plan);
 val describe_plan(val plan) noexcept;
 Rotation* make_rotation(val plan, int head_dim) noexcept;

@@ -1,8 +1,12 @@
 #include "adapters.hpp"
 #include "locant/bias/alibi.hpp"
 #include "locant/bias/custom.hpp"
+#include "locant/bias/deberta.hpp"
+#include "locant/bias/decay.hpp"
+#include "locant/bias/fire.hpp"
 #include "locant/bias/shaw.hpp"
 #include "locant/bias/t5.hpp"
+#include "locant/bias/transformer_xl.hpp"
 
 namespace locant::wasm {
 namespace {
@@ -37,6 +41,40 @@ Terms read_terms(const Options& given, std::span<const float> table) {
                                          table, given.integer("firstQuery"), given.integer("firstKey")),
             nullptr,
             {}};
+  }
+  if (kind == "transformerXl") {
+    TransformerXlConfig config{given.integer("heads"), given.integer("headDim"), given.integer("modelWidth"),
+                               given.number("base")};
+    if (given.has("clamp")) config.clamp = given.integer("clamp");
+    config.kept_before = given.integer("keptBefore");
+    config.kept_after = given.integer("keptAfter");
+    return {std::make_shared<TransformerXl>(config, table, given.floats("contentBias"), given.floats("positionBias")),
+            nullptr,
+            {}};
+  }
+  if (kind == "deberta") {
+    const DebertaBuckets buckets({given.integer("buckets"), given.integer("maxPosition"), given.choice<DebertaFar>("far")});
+    return {std::make_shared<Deberta>(buckets, given.integer("heads"), given.integer("headDim"),
+                                      given.floats("contentToPosition"), given.floats("positionToContent"),
+                                      given.choice<DebertaPositionToContent>("convention")),
+            nullptr, buckets.runs()};
+  }
+  if (kind == "kerple") {
+    return {std::make_shared<Kerple>(given.choice<KerpleKernel>("kernel"), given.doubles("r1"), given.doubles("r2")), nullptr, {}};
+  }
+  if (kind == "sandwich") {
+    return {std::make_shared<Sandwich>(given.integer("heads"), given.integer("width"), given.number("base")), nullptr, {}};
+  }
+  if (kind == "fire") {
+    FireConfig config;
+    config.c = given.number("c");
+    config.threshold = given.number("threshold");
+    config.epsilon = given.number("epsilon");
+    config.w1 = given.doubles("w1");
+    config.b1 = given.doubles("b1");
+    config.w2 = given.doubles("w2");
+    config.b2 = given.doubles("b2");
+    return {std::make_shared<Fire>(std::move(config)), nullptr, {}};
   }
   ShawTable shaw = shaw_table(given, table);
   auto runs = shaw.runs();

@@ -7,6 +7,7 @@ EMSCRIPTEN_BINDINGS(locant) {
   using namespace emscripten;
   using namespace locant::wasm;
   using locant::Decoder;
+  using locant::GridSinusoidal;
   using locant::LearnedTable;
   using locant::Rotation;
   using locant::Sinusoidal;
@@ -24,6 +25,11 @@ EMSCRIPTEN_BINDINGS(locant) {
   function("positionsFromPaddingMask", &positions_from_padding_mask);
   function("positionsPacked", &positions_packed);
   function("positionsFrom", &positions_from);
+  function("positionsFromCuSeqlens", &positions_from_cu_seqlens);
+  function("positionsFromSegmentIds", &positions_from_segment_ids);
+  function("positionsGrid", &positions_grid);
+  function("positionsMultimodal", &positions_multimodal);
+  function("positionsCuSeqlens", &positions_cu_seqlens);
   function("positionsRow", &positions_row);
   function("positionsSlice", &positions_slice);
   function("positionsNext", &positions_next);
@@ -36,6 +42,13 @@ EMSCRIPTEN_BINDINGS(locant) {
       .function("add", &sinusoidal_add)
       .function("describe", &sinusoidal_describe);
 
+  function("makeGridSinusoidal", &make_grid_sinusoidal, allow_raw_pointers());
+  class_<GridSinusoidal>("GridSinusoidal")
+      .function("frequencies", &grid_sinusoidal_frequencies)
+      .function("encode", &grid_sinusoidal_encode)
+      .function("add", &grid_sinusoidal_add)
+      .function("describe", &grid_sinusoidal_describe);
+
   function("makeLearnedTable", &make_learned_table, allow_raw_pointers());
   class_<LearnedTable>("LearnedTable")
       .function("rows", &learned_table_rows)
@@ -47,6 +60,9 @@ EMSCRIPTEN_BINDINGS(locant) {
       .function("describe", &learned_table_describe);
 
   function("rotaryPlan", &rotary_plan);
+  function("axialPlan", &axial_rotary_plan);
+  function("pixelPlan", &pixel_rotary_plan);
+  function("convertPairing", &convert_pairing);
   function("describePlan", &describe_plan);
   function("makeRotation", &make_rotation, allow_raw_pointers());
   class_<Rotation>("Rotation").function("prepare", &rotation_prepare).function("apply", &rotation_apply);

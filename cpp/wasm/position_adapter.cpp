@@ -1,4 +1,6 @@
 #include "adapters.hpp"
+#include "locant/position/grids.hpp"
+#include "locant/position/packing.hpp"
 
 namespace locant::wasm {
 
@@ -47,6 +49,62 @@ Address positions_from(Address lengths, std::size_t rows, Address position, std:
     arrays.segment = copy(integers(segment, segments));
     arrays.valid = copy(bytes(valid, valids));
     return reply(Positions::from_arrays(std::move(arrays)));
+  });
+}
+
+Address positions_from_cu_seqlens(Address cu_seqlens, std::size_t count, int positions) noexcept {
+  return guarded([&] {
+    return reply(locant::positions_from_cu_seqlens(integers(cu_seqlens, count), static_cast<PackedPositions>(positions)));
+  });
+}
+
+Address positions_from_segment_ids(double rows, double columns, Address ids, std::size_t count, val padding_id,
+                                   int positions) noexcept {
+  return guarded([&] {
+    std::optional<std::int32_t> padding;
+    if (!padding_id.isUndefined()) padding = padding_id.as<int>();
+    return reply(locant::positions_from_segment_ids(static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns),
+                                                    integers(ids, count), padding,
+                                                    static_cast<PackedPositions>(positions)));
+  });
+}
+
+Address positions_grid(val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    ImageGrid grid;
+    grid.frames = given.integer("frames");
+    grid.height = given.integer("height");
+    grid.width = given.integer("width");
+    grid.merge = given.integer("merge");
+    grid.first = given.integer("first");
+    grid.axes = given.choice<GridAxes>("axes");
+    grid.class_token = given.choice<ClassToken>("classToken");
+    return reply(grid_positions(grid));
+  });
+}
+
+Address positions_multimodal(val rows, int after, int side) noexcept {
+  return guarded([&] {
+    std::vector<std::vector<Run>> batch(rows["length"].as<unsigned>());
+    for (unsigned r = 0; r < batch.size(); ++r) {
+      const val runs = rows[r];
+      const auto count = runs["length"].as<unsigned>();
+      for (unsigned i = 0; i < count; ++i) {
+        const Options run(runs[i]);
+        if (run.has("tokens")) batch[r].push_back(TextRun{run.integer("tokens")});
+        else
+          batch[r].push_back(GridRun{run.integer("frames"), run.integer("height"), run.integer("width"), run.number("timeStep")});
+      }
+    }
+    return reply(multimodal_positions(batch, static_cast<AfterGrid>(after), static_cast<PaddingSide>(side)));
+  });
+}
+
+val positions_cu_seqlens(Address block, int row) noexcept {
+  return guarded([&] {
+    const std::vector<std::int32_t> cu_seqlens = cu_seqlens_of(read_positions(block), row);
+    return to_array(std::span<const std::int32_t>(cu_seqlens));
   });
 }
 

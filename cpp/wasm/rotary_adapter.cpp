@@ -1,8 +1,14 @@
 #include "adapters.hpp"
+#include "locant/rotary/axes.hpp"
+#include "locant/rotary/pairing.hpp"
 #include "locant/rotary/rules.hpp"
 
 namespace locant::wasm {
 namespace {
+
+XPos read_xpos(const Options& given) {
+  return {given.number("gamma"), given.number("scaleBase"), given.number("center")};
+}
 
 RotaryRule read_rule(const Options& given) {
   const std::string name = given.text("rule");
@@ -97,10 +103,7 @@ RotaryPlan read_plan(const val& object) {
   plan.softmax_scale_factor = given.number("softmaxScaleFactor");
   plan.axis_of_pair = given.bytes("axisOfPair");
   plan.axis_offsets = given.doubles("axisOffsets");
-  if (given.has("xpos")) {
-    const Options xpos(given.member("xpos"));
-    plan.xpos = XPos{xpos.number("gamma"), xpos.number("scaleBase"), xpos.number("center")};
-  }
+  if (given.has("xpos")) plan.xpos = read_xpos(Options(given.member("xpos")));
   plan.rule = given.text("rule");
   plan.base = given.maybe_number("base");
   const val parameters = given.member("parameters");
@@ -123,9 +126,39 @@ val rotary_plan(val rule) noexcept {
     shape.start = given.integer("start");
     std::optional<std::int64_t> length;
     if (given.has("length")) length = given.long_integer("length");
-    const RotaryPlan plan = resolve(shape, read_rule(given), length);
+    RotaryPlan plan = resolve(shape, read_rule(given), length);
+    if (given.has("sections")) {
+      const std::vector<std::int32_t> sections = given.integers("sections");
+      plan = with_axes(std::move(plan), given.flag("interleavedSections")
+                                            ? interleaved_axes({sections.at(0), sections.at(1), sections.at(2)})
+                                            : chunked_axes(sections));
+    }
+    if (given.has("xpos")) plan.xpos = read_xpos(Options(given.member("xpos")));
     require_plan("rotaryPlan", plan, given.integer("headDim"));
     return to_object(plan);
+  });
+}
+
+val axial_rotary_plan(int convention, int head_dim, double base) noexcept {
+  return guarded([&] { return to_object(axial_plan(static_cast<AxialConvention>(convention), head_dim, base)); });
+}
+
+val pixel_rotary_plan(val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    return to_object(pixel_plan({given.integer("featuresPerAxis"), given.number("maxFrequency"), given.integer("height"),
+                                 given.integer("width"), given.choice<PixelBands>("bands")}));
+  });
+}
+
+void convert_pairing(Address values, std::size_t count, double rows, double columns, val heads, int from, int to) noexcept {
+  guarded([&] {
+    const Options given(heads);
+    const RotatedHeads shape{given.integer("heads"), given.integer("headDim"), given.integer("start"), given.integer("width")};
+    const auto x = floats(values, count);
+    const auto before = static_cast<Pairing>(from), after = static_cast<Pairing>(to);
+    if (columns == 1) convert_heads(x, static_cast<std::int64_t>(rows), shape, before, after, x);
+    else convert_weight(x, shape, static_cast<std::int64_t>(columns), before, after, x);
   });
 }
 
