@@ -1,5 +1,7 @@
 // Door 1: encodings added to the input.
 import type {
+  GridSinusoidal,
+  GridSinusoidalOptions,
   LearnedTable,
   LearnedTableOptions,
   MethodDescription,
@@ -11,6 +13,7 @@ import type {
 import { argumentFault, choice, finite, float32, integer, maxPosition, options, positive, result } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
+import type { Memory } from './memory.js';
 import { handleOf, OwnedObject } from './owned.js';
 import { positionsOf, readPositions, writePositions } from './positions.js';
 import type { RawLearnedTable, RawSinusoidal } from './raw.js';
@@ -18,6 +21,8 @@ import type { RawLearnedTable, RawSinusoidal } from './raw.js';
 const layouts = ['interleaved', 'concatenated', 'tensor2tensor', 'mlx'] as const;
 const orders = ['sine-first', 'cosine-first'] as const;
 const ends = ['error', 'truncate', 'clamp', 'interpolate'] as const;
+const gridOrders = ['row-first', 'column-first'] as const;
+const gridSteps = ['quarter', 'ends-at-base'] as const;
 const mostWidth = 1048576;
 
 /** The options of a sinusoidal encoding, checked; `width` is given apart where a decoder sets it. */
@@ -54,63 +59,88 @@ export function tableOf(call: string, given: Omit<LearnedTableOptions, 'table' |
 export const sinusoidNames = ['layout', 'order', 'base', 'maxFrequency', 'scale', 'positionOffset'] as const;
 export const tableNames = ['rows', 'firstRow', 'paddingRow', 'pastEnd', 'length'] as const;
 
-export class SinusoidalEncoding extends OwnedObject<RawSinusoidal> implements Sinusoidal {
-  readonly #memory;
+type RawEncoding = Omit<RawSinusoidal, 'prepare'>;
+
+/** What encodings without a table share. */
+abstract class Encoding<H extends RawEncoding> extends OwnedObject<H> {
+  protected readonly memory: Memory;
   readonly width: number;
 
-  constructor({ memory, census }: Context, given: SinusoidalOptions) {
-    const call = 'sinusoidal';
-    const { width, ...rest } = options(call, given, ['width', ...sinusoidNames]);
-    const checked = sinusoidOf(call, rest, width);
-    super(census, 'sinusoidal encoding', memory.call(call, () => memory.done(memory.raw.makeSinusoidal(checked))));
-    this.#memory = memory;
+  protected constructor({ memory, census }: Context, name: string, width: number, handle: H) {
+    super(census, name, handle);
+    this.memory = memory;
     this.width = width;
   }
 
   get frequencies(): Float64Array {
-    return handleOf(this, 'frequencies').frequencies();
-  }
-
-  prepare(count: number): void {
-    const handle = handleOf(this, 'prepare');
-    integer('prepare', 'count', count, 0, maxPosition + 1);
-    this.#memory.call('prepare', () => this.#memory.done(handle.prepare(count)));
+    return handleOf<RawEncoding>(this, 'frequencies').frequencies();
   }
 
   encode(positions: Positions, given?: Out): Float32Array {
     const call = 'encode';
-    const handle = handleOf(this, call);
+    const handle = handleOf<RawEncoding>(this, call);
     const { out } = options(call, given, ['out']);
     const { tokens } = positionsOf(call, 'positions', positions);
     const count = tokens * this.width;
     const into = result(call, out, count, `${tokens} tokens x ${this.width}`);
-    return this.#memory.call(call, (frame) => {
-      const block = writePositions(frame, this.#memory, call, 'positions', positions);
+    return this.memory.call(call, (frame) => {
+      const block = writePositions(frame, this.memory, call, 'positions', positions);
       const at = frame.reserve(count * 4);
-      this.#memory.done(handle.encode(block, at, count));
+      this.memory.done(handle.encode(block, at, count));
       return frame.copyTo(into, at);
     });
   }
 
   add(x: Float32Array, positions: Positions, given?: Out): Float32Array {
     const call = 'add';
-    const handle = handleOf(this, call);
+    const handle = handleOf<RawEncoding>(this, call);
     const { out } = options(call, given, ['out']);
     const { tokens } = positionsOf(call, 'positions', positions);
     const count = tokens * this.width;
     const shape = `${tokens} tokens x ${this.width}`;
     float32(call, 'x', x, count, shape);
     const into = result(call, out, count, shape);
-    return this.#memory.call(call, (frame) => {
-      const block = writePositions(frame, this.#memory, call, 'positions', positions);
+    return this.memory.call(call, (frame) => {
+      const block = writePositions(frame, this.memory, call, 'positions', positions);
       const at = frame.float32(x);
-      this.#memory.done(handle.add(at, block, count));
+      this.memory.done(handle.add(at, block, count));
       return frame.copyTo(into, at);
     });
   }
 
   describe(): MethodDescription {
-    return readDescription(handleOf(this, 'describe').describe());
+    return readDescription(handleOf<RawEncoding>(this, 'describe').describe());
+  }
+}
+
+export class SinusoidalEncoding extends Encoding<RawSinusoidal> implements Sinusoidal {
+  constructor(context: Context, given: SinusoidalOptions) {
+    const call = 'sinusoidal';
+    const { memory } = context;
+    const { width, ...rest } = options(call, given, ['width', ...sinusoidNames]);
+    const checked = sinusoidOf(call, rest, width);
+    super(context, 'sinusoidal encoding', width, memory.call(call, () => memory.done(memory.raw.makeSinusoidal(checked))));
+  }
+
+  prepare(count: number): void {
+    const handle = handleOf(this, 'prepare');
+    integer('prepare', 'count', count, 0, maxPosition + 1);
+    this.memory.call('prepare', () => this.memory.done(handle.prepare(count)));
+  }
+}
+
+export class GridEncoding extends Encoding<RawEncoding> implements GridSinusoidal {
+  constructor(context: Context, given: GridSinusoidalOptions) {
+    const call = 'gridSinusoidal';
+    const { memory } = context;
+    const { features, order = 'row-first', steps = 'quarter', base = 10000 } = options(call, given, ['features', 'order', 'steps', 'base']);
+    const checked = {
+      features: integer(call, 'features', features, 4, mostWidth),
+      order: choice(call, 'order', order, gridOrders),
+      steps: choice(call, 'steps', steps, gridSteps),
+      base: positive(call, 'base', base),
+    };
+    super(context, 'grid encoding', features, memory.call(call, () => memory.done(memory.raw.makeGridSinusoidal(checked))));
   }
 }
 

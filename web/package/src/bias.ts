@@ -1,19 +1,24 @@
 // Door 3: what a method adds to the score, and Shaw's other half that it adds to the mixture.
 import type {
   AlibiOptions,
+  DebertaOptions,
   DisplacementBiasOptions,
   DisplacementRun,
+  FireOptions,
+  KerpleOptions,
   MatrixBiasOptions,
   MethodDescription,
   Positions,
+  SandwichOptions,
   ScoreTerm,
   ShawKeysOptions,
   ShawTableOptions,
   ShawValuesOptions,
   T5BiasOptions,
+  TransformerXlOptions,
   ValueTerm,
 } from '../types/locant.js';
-import { argumentFault, choice, float32, float64, integer, maxPosition, mostHeads, options, positive, result } from './check.js';
+import { argumentFault, choice, finite, float32, float64, integer, maxPosition, mostHeads, options, positive, result } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import { handleOf, OwnedObject } from './owned.js';
@@ -153,4 +158,85 @@ export function shawKeys(context: Context, given: ShawKeysOptions): ScoreTerm {
 export function shawValues(context: Context, given: ShawValuesOptions): ValueTerm {
   const { valueDim, ...rest } = options('shawValues', given, ['maxDistance', 'heads', 'sides', 'table', 'valueDim']);
   return new Value(context, 'shawValues', ...shaw('shawValues', 'valueDim', valueDim, rest));
+}
+
+const fars = ['hugging-face', 'microsoft'] as const;
+const conventions = ['code', 'paper'] as const;
+const kernels = ['logarithmic', 'power'] as const;
+const mostKept = 16777216;
+
+export function transformerXl(context: Context, given: TransformerXlOptions): ScoreTerm {
+  const call = 'transformerXl';
+  const { heads, headDim, modelWidth, projection, contentBias, positionBias, base = 10000, clamp, keptBefore = 0, keptAfter = 0 } =
+    options(call, given, ['heads', 'headDim', 'modelWidth', 'projection', 'contentBias', 'positionBias', 'base', 'clamp', 'keptBefore', 'keptAfter']);
+  integer(call, 'heads', heads, 1, mostHeads);
+  integer(call, 'headDim', headDim, 1, mostHeads);
+  integer(call, 'modelWidth', modelWidth, 2, 1048576);
+  const shape = `${heads} heads x ${headDim}`;
+  const checked = {
+    heads,
+    headDim,
+    modelWidth,
+    contentBias: float32(call, 'contentBias', contentBias, heads * headDim, shape),
+    positionBias: float32(call, 'positionBias', positionBias, heads * headDim, shape),
+    base: positive(call, 'base', base),
+    clamp: clamp === undefined ? undefined : integer(call, 'clamp', clamp, 0, maxPosition),
+    keptBefore: integer(call, 'keptBefore', keptBefore, 0, mostKept),
+    keptAfter: integer(call, 'keptAfter', keptAfter, 0, mostKept),
+  };
+  return new Score(context, call, checked,
+    float32(call, 'projection', projection, heads * headDim * modelWidth, `${shape} x ${modelWidth}`));
+}
+
+export function deberta(context: Context, given: DebertaOptions): ScoreTerm {
+  const call = 'deberta';
+  const { heads, headDim, buckets = 256, maxPosition: longest = 512, contentToPosition, positionToContent, far = 'hugging-face', convention = 'code' } =
+    options(call, given, ['heads', 'headDim', 'buckets', 'maxPosition', 'contentToPosition', 'positionToContent', 'far', 'convention']);
+  integer(call, 'heads', heads, 1, mostHeads);
+  integer(call, 'headDim', headDim, 1, mostHeads);
+  integer(call, 'buckets', buckets, 0, 8192);
+  integer(call, 'maxPosition', longest, 1, 1048576);
+  const span = buckets > 0 ? buckets : longest;
+  const table = (name: string, values: unknown): Float32Array =>
+    values === undefined ? none : float32(call, name, values, heads * 2 * span * headDim, `${heads} heads x ${2 * span} rows x ${headDim}`);
+  return new Score(context, call, {
+    heads,
+    headDim,
+    buckets,
+    maxPosition: longest,
+    contentToPosition: table('contentToPosition', contentToPosition),
+    positionToContent: table('positionToContent', positionToContent),
+    far: choice(call, 'far', far, fars),
+    convention: choice(call, 'convention', convention, conventions),
+  });
+}
+
+export function kerple(context: Context, given: KerpleOptions): ScoreTerm {
+  const call = 'kerple';
+  const { kernel, r1, r2 } = options(call, given, ['kernel', 'r1', 'r2']);
+  return new Score(context, call, { kernel: choice(call, 'kernel', kernel, kernels), r1: float64(call, 'r1', r1), r2: float64(call, 'r2', r2) });
+}
+
+export function sandwich(context: Context, given: SandwichOptions): ScoreTerm {
+  const call = 'sandwich';
+  const { heads, width = 128, base = 10000 } = options(call, given, ['heads', 'width', 'base']);
+  return new Score(context, call, {
+    heads: integer(call, 'heads', heads, 1, mostHeads),
+    width: integer(call, 'width', width, 2, mostHeads),
+    base: positive(call, 'base', base),
+  });
+}
+
+export function fire(context: Context, given: FireOptions): ScoreTerm {
+  const call = 'fire';
+  const { c = 0.1, threshold = 512, epsilon = 1e-6, w1, b1, w2, b2 } = options(call, given, ['c', 'threshold', 'epsilon', 'w1', 'b1', 'w2', 'b2']);
+  return new Score(context, call, {
+    c: positive(call, 'c', c),
+    threshold: positive(call, 'threshold', threshold),
+    epsilon: finite(call, 'epsilon', epsilon),
+    w1: float64(call, 'w1', w1),
+    b1: float64(call, 'b1', b1),
+    w2: float64(call, 'w2', w2),
+    b2: float64(call, 'b2', b2),
+  });
 }

@@ -3,35 +3,45 @@ import type {
   AlibiOptions,
   Attention,
   AttentionOptions,
+  AxialPlanOptions,
   BuildInfo,
   Cache,
   CacheOptions,
+  ConvertPairingOptions,
+  DebertaOptions,
   Decoder,
   DecoderConfig,
   DecoderWeights,
   DisplacementBiasOptions,
+  FireOptions,
+  GridSinusoidal,
+  GridSinusoidalOptions,
   Kernel,
+  KerpleOptions,
   LearnedTable,
   LearnedTableOptions,
   Locant,
   MatrixBiasOptions,
   MethodDescription,
+  PixelPlanOptions,
   PositionBuilders,
   RotaryPlan,
   RotaryRule,
   Rotation,
   RotationOptions,
+  SandwichOptions,
   ScoreTerm,
   ShawKeysOptions,
   ShawValuesOptions,
   Sinusoidal,
   SinusoidalOptions,
   T5BiasOptions,
+  TransformerXlOptions,
   ValueTerm,
 } from '../types/locant.js';
-import { SinusoidalEncoding, TableEncoding } from './absolute.js';
+import { GridEncoding, SinusoidalEncoding, TableEncoding } from './absolute.js';
 import { AttentionLayer } from './attention.js';
-import { alibi, displacementBias, matrixBias, shawKeys, shawValues, t5Bias } from './bias.js';
+import { alibi, deberta, displacementBias, fire, kerple, matrixBias, sandwich, shawKeys, shawValues, t5Bias, transformerXl } from './bias.js';
 import { LayerCache } from './cache.js';
 import type { Context } from './context.js';
 import { TokenDecoder } from './decoder.js';
@@ -40,7 +50,7 @@ import { difference, random } from './numbers.js';
 import { Census } from './owned.js';
 import { Builders } from './positions.js';
 import type { Raw } from './raw.js';
-import { describePlan, PlanRotation, rotaryPlan } from './rotary.js';
+import { axialPlan, convertPairing, describePlan, pixelPlan, PlanRotation, rotaryPlan } from './rotary.js';
 
 export class Library implements Locant {
   readonly kernel: Kernel;
@@ -68,12 +78,28 @@ export class Library implements Locant {
     return new SinusoidalEncoding(this.#context, options);
   }
 
+  gridSinusoidal(options: GridSinusoidalOptions): GridSinusoidal {
+    return new GridEncoding(this.#context, options);
+  }
+
   learnedTable(options: LearnedTableOptions): LearnedTable {
     return new TableEncoding(this.#context, options);
   }
 
   rotaryPlan(rule: RotaryRule): RotaryPlan {
     return rotaryPlan(this.#context, rule);
+  }
+
+  axialPlan(options: AxialPlanOptions): RotaryPlan {
+    return axialPlan(this.#context, options);
+  }
+
+  pixelPlan(options: PixelPlanOptions): RotaryPlan {
+    return pixelPlan(this.#context, options);
+  }
+
+  convertPairing(x: Float32Array, options: ConvertPairingOptions): Float32Array {
+    return convertPairing(this.#context, x, options);
   }
 
   describePlan(plan: RotaryPlan): MethodDescription {
@@ -102,6 +128,26 @@ export class Library implements Locant {
 
   shawKeys(options: ShawKeysOptions): ScoreTerm {
     return shawKeys(this.#context, options);
+  }
+
+  transformerXl(options: TransformerXlOptions): ScoreTerm {
+    return transformerXl(this.#context, options);
+  }
+
+  deberta(options: DebertaOptions): ScoreTerm {
+    return deberta(this.#context, options);
+  }
+
+  kerple(options: KerpleOptions): ScoreTerm {
+    return kerple(this.#context, options);
+  }
+
+  sandwich(options: SandwichOptions): ScoreTerm {
+    return sandwich(this.#context, options);
+  }
+
+  fire(options: FireOptions): ScoreTerm {
+    return fire(this.#context, options);
   }
 
   shawValues(options: ShawValuesOptions): ValueTerm {

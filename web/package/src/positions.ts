@@ -1,12 +1,15 @@
 // Positions: what stands where. Plain arrays on this side, checked and counted by the library on the other.
-import type { Flags, Integers, PositionArrays, PositionBuilders, Positions } from '../types/locant.js';
-import { argumentFault, choice, flags, int32s, integer, maxPosition, options, show } from './check.js';
+import type { Flags, GridOptions, Integers, PositionArrays, PositionBuilders, PositionRun, Positions } from '../types/locant.js';
+import { argumentFault, choice, finite, flags, int32s, integer, maxPosition, options, show } from './check.js';
 import { makeError } from './errors.js';
 import type { Frame, Memory } from './memory.js';
 import type { Address } from './raw.js';
 
 const sides = ['left', 'right'] as const;
 const packings = ['restart', 'running'] as const;
+const gridAxes = ['row-column', 'column-row'] as const;
+const classTokens = ['none', 'first', 'last'] as const;
+const afters = ['largest-plus-one', 'start-plus-side'] as const;
 const mostTokens = maxPosition;
 
 class PositionRows implements Positions {
@@ -67,6 +70,14 @@ class PositionRows implements Positions {
     return this.#memory.call('next', (frame) => {
       const block = writePositions(frame, this.#memory, 'next', 'this', this);
       return readPositions(this.#memory, this.#memory.raw.positionsNext(block, frame.int32(numbers), numbers.length));
+    });
+  }
+
+  cuSeqlens(r: number): Int32Array {
+    integer('cuSeqlens', 'the row', r, 0, this.rows - 1);
+    return this.#memory.call('cuSeqlens', (frame) => {
+      const block = writePositions(frame, this.#memory, 'cuSeqlens', 'this', this);
+      return this.#memory.done(this.#memory.raw.positionsCuSeqlens(block, r));
     });
   }
 }
@@ -166,6 +177,66 @@ export class Builders implements PositionBuilders {
       this.#memory.raw.positionsPacked(frame.int32(segments), segments.length, packing)));
   }
 
+  fromCuSeqlens(cuSeqlens: Integers, given: { readonly positions: 'restart' | 'running' }): Positions {
+    const call = 'positions.fromCuSeqlens';
+    const { positions } = options(call, given, ['positions']);
+    const borders = int32s(call, 'cuSeqlens', cuSeqlens);
+    const packing = choice(call, 'positions', positions, packings);
+    return this.#memory.call(call, (frame) => readPositions(this.#memory,
+      this.#memory.raw.positionsFromCuSeqlens(frame.int32(borders), borders.length, packing)));
+  }
+
+  fromSegmentIds(
+    ids: Integers,
+    given: { readonly rows: number; readonly columns: number; readonly paddingId?: number; readonly positions: 'restart' | 'running' },
+  ): Positions {
+    const call = 'positions.fromSegmentIds';
+    const { rows, columns, paddingId, positions } = options(call, given, ['rows', 'columns', 'paddingId', 'positions']);
+    const list = int32s(call, 'ids', ids);
+    integer(call, 'rows', rows, 0, mostTokens);
+    integer(call, 'columns', columns, 0, mostTokens);
+    if (paddingId !== undefined) integer(call, 'paddingId', paddingId, -maxPosition - 1, maxPosition);
+    const packing = choice(call, 'positions', positions, packings);
+    if (list.length !== rows * columns) {
+      throw makeError('shape', `${call}: ids holds ${list.length} values, expected ${rows} rows x ${columns} columns = ${rows * columns}`,
+        list.length, rows * columns);
+    }
+    return this.#memory.call(call, (frame) => readPositions(this.#memory,
+      this.#memory.raw.positionsFromSegmentIds(rows, columns, frame.int32(list), list.length, paddingId, packing)));
+  }
+
+  grid(given: GridOptions): Positions {
+    const call = 'positions.grid';
+    const { height, width, frames = 1, merge = 1, first = 0, axes = 'row-column', classToken = 'none' } =
+      options(call, given, ['height', 'width', 'frames', 'merge', 'first', 'axes', 'classToken']);
+    const checked = {
+      height: integer(call, 'height', height, 1, mostTokens),
+      width: integer(call, 'width', width, 1, mostTokens),
+      frames: integer(call, 'frames', frames, 1, mostTokens),
+      merge: integer(call, 'merge', merge, 1, mostTokens),
+      first: position(call, 'first', first),
+      axes: choice(call, 'axes', axes, gridAxes),
+      classToken: choice(call, 'classToken', classToken, classTokens),
+    };
+    return this.#memory.call(call, () => readPositions(this.#memory, this.#memory.raw.positionsGrid(checked)));
+  }
+
+  multimodal(
+    rows: readonly (readonly PositionRun[])[],
+    given: { readonly after?: 'largest-plus-one' | 'start-plus-side'; readonly side: 'left' | 'right' },
+  ): Positions {
+    const call = 'positions.multimodal';
+    const { after = 'largest-plus-one', side } = options(call, given, ['after', 'side']);
+    const afterIndex = choice(call, 'after', after, afters);
+    const sideIndex = choice(call, 'side', side, sides);
+    if (!Array.isArray(rows)) argumentFault(`${call}: rows is ${show(rows)}, expected an array of runs per row`);
+    const checked = (rows as readonly unknown[]).map((runs, r) => {
+      if (!Array.isArray(runs)) argumentFault(`${call}: rows[${r}] is ${show(runs)}, expected an array of runs`);
+      return (runs as readonly unknown[]).map((run, i) => runOf(call, `rows[${r}][${i}]`, run));
+    });
+    return this.#memory.call(call, () => readPositions(this.#memory, this.#memory.raw.positionsMultimodal(checked, afterIndex, sideIndex)));
+  }
+
   from(arrays: PositionArrays): Positions {
     const call = 'positions.from';
     if (arrays === null || typeof arrays !== 'object') argumentFault(`${call}: got ${show(arrays)}, expected the arrays`);
@@ -197,6 +268,21 @@ export class Builders implements PositionBuilders {
       frame.int32(rows), rows.length, frame.int32(position), axes.length, tokens, frame.int32(order), order.length,
       frame.int32(segment), segment.length, frame.bytes(valid), valid.length)));
   }
+}
+
+function runOf(call: string, at: string, given: unknown): object {
+  const run = options<{ tokens?: number; height?: number; width?: number; frames?: number; timeStep?: number }>(
+    `${call}: ${at}`, given as object, ['tokens', 'height', 'width', 'frames', 'timeStep']);
+  if (run.tokens !== undefined) {
+    if (Object.keys(run).length > 1) argumentFault(`${call}: ${at} has tokens beside ${Object.keys(run).join(', ')}, expected { tokens } or a grid`);
+    return { tokens: integer(call, `${at}.tokens`, run.tokens, 0, mostTokens) };
+  }
+  return {
+    height: integer(call, `${at}.height`, run.height, 1, mostTokens),
+    width: integer(call, `${at}.width`, run.width, 1, mostTokens),
+    frames: integer(call, `${at}.frames`, run.frames ?? 1, 1, mostTokens),
+    timeStep: finite(call, `${at}.timeStep`, run.timeStep ?? 1),
+  };
 }
 
 function sized(call: string, name: string, held: number, tokens: number): never {

@@ -156,6 +156,13 @@ export interface Raw {
     lengths: Address, rows: number, position: Address, axes: number, tokens: number, order: Address, orders: number,
     segment: Address, segments: number, valid: Address, valids: number,
   ): Address;
+  positionsFromCuSeqlens(cuSeqlens: Address, count: number, positions: number): Address;
+  positionsFromSegmentIds(
+    rows: number, columns: number, ids: Address, count: number, paddingId: number | undefined, positions: number,
+  ): Address;
+  positionsGrid(options: object): Address;
+  positionsMultimodal(rows: object[][], after: number, side: number): Address;
+  positionsCuSeqlens(block: Address, row: number): Int32Array;
   positionsRow(block: Address, row: number): Address;
   positionsSlice(block: Address, first: number, count: number): Address;
   positionsNext(block: Address, counts: Address, rows: number): Address;
@@ -163,9 +170,15 @@ export interface Raw {
   random(seed: number, stream: string, out: Address, count: number): void;
 
   makeSinusoidal(options: object): RawSinusoidal;
+  makeGridSinusoidal(options: object): Omit<RawSinusoidal, 'prepare'>;
   makeLearnedTable(options: object, values: Address, count: number): RawLearnedTable;
 
   rotaryPlan(rule: object): RawPlan;
+  axialPlan(convention: number, headDim: number, base: number): RawPlan;
+  pixelPlan(options: object): RawPlan;
+  convertPairing(
+    values: Address, count: number, rows: number, columns: number, heads: object, from: number, to: number,
+  ): void;
   describePlan(plan: RawPlan): RawDescription;
   makeRotation(plan: RawPlan, headDim: number): RawRotation;
 

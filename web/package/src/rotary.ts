@@ -1,6 +1,9 @@
 // Door 2: rules give plans, rotations turn by plans.
 import type {
+  AxialPlanOptions,
+  ConvertPairingOptions,
   MethodDescription,
+  PixelPlanOptions,
   Positions,
   RotaryPlan,
   RotaryRule,
@@ -8,7 +11,7 @@ import type {
   Rotation,
   RotationOptions,
 } from '../types/locant.js';
-import { argumentFault, choice, finite, float32, float64, integer, maxPosition, mostHeads, options, positive, result, show } from './check.js';
+import { argumentFault, choice, finite, float32, float64, int32s, integer, maxPosition, mostHeads, options, positive, result, show } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import type { Memory } from './memory.js';
@@ -22,6 +25,9 @@ const pairingOrder = ['interleaved', 'half-split'] as const;
 const roles = ['query', 'key'] as const;
 const rampEnds = ['whole-pairs', 'exact'] as const;
 const softmaxScales = ['unchanged', 'deepseek'] as const;
+const sectionOrders = ['chunked', 'interleaved'] as const;
+const axialConventions = ['qwen2-vl', 'pixtral', 'llama4', 'rows'] as const;
+const pixelBands = ['linear', 'powers'] as const;
 
 type Check = 'positive' | 'finite' | 'length' | 'numbers' | readonly string[];
 /** The parameters of each rule: how each is checked, and whether it may be left out. */
@@ -76,7 +82,7 @@ export function rotaryPlan({ memory }: Context, given: RotaryRule): RotaryPlan {
   choice(call, 'rule', given.rule, names);
   const own = rules[given.rule];
   const values = options<Record<string, unknown>>(call, given as unknown as Record<string, unknown>,
-    ['rule', 'headDim', 'rotatedWidth', 'start', 'base', 'pairing', 'length', ...Object.keys(own)]);
+    ['rule', 'headDim', 'rotatedWidth', 'start', 'base', 'pairing', 'length', 'sections', 'sectionOrder', 'xpos', ...Object.keys(own)]);
   const headDim = integer(call, 'headDim', values.headDim, 1, mostHeads);
   const start = integer(call, 'start', values.start ?? 0, 0, headDim - 1);
   const checked: Record<string, unknown> = {
@@ -88,11 +94,79 @@ export function rotaryPlan({ memory }: Context, given: RotaryRule): RotaryPlan {
     pairing: pairingOrder.indexOf(pairings[choice(call, 'pairing', values.pairing ?? 'half-split', pairings)]!),
     length: values.length === undefined ? undefined : integer(call, 'length', values.length, 1, maxPosition + 1),
   };
+  if (values.sections !== undefined) {
+    const sections = int32s(call, 'sections', values.sections);
+    const interleaved = choice(call, 'sectionOrder', values.sectionOrder ?? 'chunked', sectionOrders) === 1;
+    if (interleaved && sections.length !== 3) {
+      argumentFault(`${call}: sections holds ${sections.length} values, expected 3 where they are interleaved`, sections.length, 3);
+    }
+    checked.sections = sections;
+    checked.interleavedSections = interleaved;
+  } else if (values.sectionOrder !== undefined) {
+    argumentFault(`${call}: sectionOrder is given, expected sections beside it`);
+  }
+  if (values.xpos !== undefined && values.xpos !== null) checked.xpos = xposOf(call, 'xpos', values.xpos);
   for (const [name, { check, optional, default: fallback }] of Object.entries(own)) {
     const value = values[name] ?? fallback;
     if (value !== undefined || !optional) checked[name] = parameter(call, name, value, check);
   }
   return readPlan(memory.call(call, () => memory.done(memory.raw.rotaryPlan(checked))));
+}
+
+function xposOf(call: string, at: string, given: unknown): NonNullable<RotaryPlan['xpos']> {
+  const { gamma, scaleBase, center } = options(`${call}: ${at}`, given as NonNullable<RotaryPlan['xpos']>, ['gamma', 'scaleBase', 'center']);
+  return {
+    gamma: positive(call, `${at}.gamma`, gamma),
+    scaleBase: positive(call, `${at}.scaleBase`, scaleBase),
+    center: finite(call, `${at}.center`, center),
+  };
+}
+
+export function axialPlan({ memory }: Context, given: AxialPlanOptions): RotaryPlan {
+  const call = 'axialPlan';
+  const { convention, headDim, base = 10000 } = options(call, given, ['convention', 'headDim', 'base']);
+  const which = choice(call, 'convention', convention, axialConventions);
+  integer(call, 'headDim', headDim, 1, mostHeads);
+  positive(call, 'base', base);
+  return readPlan(memory.call(call, () => memory.done(memory.raw.axialPlan(which, headDim, base))));
+}
+
+export function pixelPlan({ memory }: Context, given: PixelPlanOptions): RotaryPlan {
+  const call = 'pixelPlan';
+  const { featuresPerAxis, maxFrequency = 10, height, width, bands = 'linear' } =
+    options(call, given, ['featuresPerAxis', 'maxFrequency', 'height', 'width', 'bands']);
+  const checked = {
+    featuresPerAxis: integer(call, 'featuresPerAxis', featuresPerAxis, 1, mostHeads),
+    maxFrequency: finite(call, 'maxFrequency', maxFrequency),
+    height: integer(call, 'height', height, 1, maxPosition),
+    width: integer(call, 'width', width, 1, maxPosition),
+    bands: choice(call, 'bands', bands, pixelBands),
+  };
+  return readPlan(memory.call(call, () => memory.done(memory.raw.pixelPlan(checked))));
+}
+
+export function convertPairing({ memory }: Context, x: Float32Array, given: ConvertPairingOptions): Float32Array {
+  const call = 'convertPairing';
+  const { from, to, heads, headDim, start = 0, rotatedWidth, columns = 1, out } =
+    options(call, given, ['from', 'to', 'heads', 'headDim', 'start', 'rotatedWidth', 'columns', 'out']);
+  const before = choice(call, 'from', from, pairingOrder);
+  const after = choice(call, 'to', to, pairingOrder);
+  integer(call, 'heads', heads, 1, mostHeads);
+  integer(call, 'headDim', headDim, 1, mostHeads);
+  integer(call, 'start', start, 0, headDim - 1);
+  const width = integer(call, 'rotatedWidth', rotatedWidth ?? headDim - start, 1, headDim - start);
+  integer(call, 'columns', columns, 1, maxPosition);
+  const block = heads * headDim * columns;
+  float32(call, 'x', x);
+  const rows = columns === 1 ? Math.max(1, Math.floor(x.length / block)) : 1;
+  const shape = `${rows} x ${heads} heads x ${headDim} x ${columns}`;
+  float32(call, 'x', x, rows * block, shape);
+  const into = result(call, out, x.length, shape);
+  return memory.call(call, (frame) => {
+    const at = frame.float32(x);
+    memory.done(memory.raw.convertPairing(at, x.length, rows, columns, { heads, headDim, start, width }, before, after));
+    return frame.copyTo(into, at);
+  });
 }
 
 const readPlan = (raw: RawPlan): RotaryPlan => Object.freeze({ ...raw, pairing: pairingOrder[raw.pairing]! });
@@ -120,11 +194,7 @@ export function writePlan(call: string, name: string, value: unknown): RawPlan {
     softmaxScaleFactor: positive(call, of('softmaxScaleFactor'), plan.softmaxScaleFactor),
     axisOfPair,
     axisOffsets: axisOffsets === null ? null : float64(call, of('axisOffsets'), axisOffsets),
-    xpos: xpos === null ? null : {
-      gamma: positive(call, of('xpos.gamma'), xpos?.gamma),
-      scaleBase: positive(call, of('xpos.scaleBase'), xpos?.scaleBase),
-      center: finite(call, of('xpos.center'), xpos?.center),
-    },
+    xpos: xpos === null ? null : xposOf(call, of('xpos'), xpos),
     rule: String(plan.rule),
     base: base === null ? null : finite(call, of('base'), base),
     parameters: plan.parameters.map((entry) => ({ name: String(entry?.name), value: String(entry?.value) })),

@@ -55,11 +55,21 @@ export interface Locant {
 
   // Door 1: added to the input.
   sinusoidal(options: SinusoidalOptions): Sinusoidal;
+  gridSinusoidal(options: GridSinusoidalOptions): GridSinusoidal;
   learnedTable(options: LearnedTableOptions): LearnedTable;
 
   // Door 2: rotating queries and keys.
   /** Resolves a scaling rule and its parameters to a plan: plain data. */
   rotaryPlan(rule: RotaryRule): RotaryPlan;
+  /** A plan over two axes, for the rows and columns of an image. */
+  axialPlan(options: AxialPlanOptions): RotaryPlan;
+  /** The same with coordinates of -1 .. 1 over one grid. */
+  pixelPlan(options: PixelPlanOptions): RotaryPlan;
+  /**
+   * Puts the rows of a projection (or queries or keys themselves) in the order of the other pairing: rotated under it they
+   * give the same scores. x is [heads * headDim, columns], a weight or (columns 1) a bias; or [tokens, heads, headDim].
+   */
+  convertPairing(x: Float32Array, options: ConvertPairingOptions): Float32Array;
   /** What a plan says of itself. */
   describePlan(plan: RotaryPlan): MethodDescription;
   rotation(plan: RotaryPlan, options: RotationOptions): Rotation;
@@ -70,6 +80,11 @@ export interface Locant {
   displacementBias(options: DisplacementBiasOptions): ScoreTerm;
   matrixBias(options: MatrixBiasOptions): ScoreTerm;
   shawKeys(options: ShawKeysOptions): ScoreTerm;
+  transformerXl(options: TransformerXlOptions): ScoreTerm;
+  deberta(options: DebertaOptions): ScoreTerm;
+  kerple(options: KerpleOptions): ScoreTerm;
+  sandwich(options: SandwichOptions): ScoreTerm;
+  fire(options: FireOptions): ScoreTerm;
   shawValues(options: ShawValuesOptions): ValueTerm;
 
   attention(options: AttentionOptions): Attention;
@@ -181,6 +196,11 @@ export interface Positions {
    * order + 1. PositionRangeError where that would pass 2147483647.
    */
   next(counts: Integers): Positions;
+  /**
+   * Where the documents of a row begin, and its end, as FlashAttention's cu_seqlens. UnsupportedError where padding lies in
+   * the row.
+   */
+  cuSeqlens(r: number): Int32Array;
 }
 
 /** The arrays of `positions.from`; a Positions fits, so one that came through postMessage becomes whole again. */
@@ -196,6 +216,33 @@ export interface PositionArrays {
   /** [tokens]; left out: all valid. */
   readonly valid?: Flags;
 }
+
+export interface GridOptions {
+  readonly height: number;
+  readonly width: number;
+  /** Repeated with the same positions. Default 1. */
+  readonly frames?: number;
+  /** Patches come in merge x merge blocks (Qwen2-VL: 2); must divide height and width. Default 1. */
+  readonly merge?: number;
+  /** Position of row 0 and of column 0; 1 for Llama 4. Default 0. */
+  readonly first?: number;
+  /** Which axis comes first. Default `row-column`. */
+  readonly axes?: 'row-column' | 'column-row';
+  /** A token of its own at position (0, 0). Default `none`. */
+  readonly classToken?: 'none' | 'first' | 'last';
+}
+
+/** Text, or a grid of tokens (after merging) that share positions. */
+export type PositionRun =
+  | { readonly tokens: number }
+  | {
+      readonly height: number;
+      readonly width: number;
+      /** Default 1. */
+      readonly frames?: number;
+      /** Positions from frame to frame. Default 1. */
+      readonly timeStep?: number;
+    };
 
 export interface PositionBuilders {
   /** One row of `count` tokens at offset, offset+1, ...; it continues a sequence of `offset` tokens. */
@@ -217,6 +264,29 @@ export interface PositionBuilders {
    * through the row (`running`).
    */
   packed(lengths: Integers, options: { readonly positions: 'restart' | 'running' }): Positions;
+  /** One row of documents from cu_seqlens: 0, 3, 4, 7 are three documents of 3, 1 and 3 tokens. */
+  fromCuSeqlens(cuSeqlens: Integers, options: { readonly positions: 'restart' | 'running' }): Positions;
+  /** ids: [rows, columns], one number per token; equal numbers that touch are one document, paddingId is padding. */
+  fromSegmentIds(
+    ids: Integers,
+    options: {
+      readonly rows: number;
+      readonly columns: number;
+      readonly paddingId?: number;
+      readonly positions: 'restart' | 'running';
+    },
+  ): Positions;
+  /** The patches of an image, two axes. */
+  grid(options: GridOptions): Positions;
+  /** Text with images and videos, three axes (M-RoPE): one row for each list of runs, padded to the longest on `side`. */
+  multimodal(
+    rows: readonly (readonly PositionRun[])[],
+    options: {
+      /** Where text goes on: at the grid's largest position + 1 (default), or at its start + its longer side. */
+      readonly after?: 'largest-plus-one' | 'start-plus-side';
+      readonly side: 'left' | 'right';
+    },
+  ): Positions;
   /** Everything given by the caller. */
   from(arrays: PositionArrays): Positions;
 }
@@ -294,6 +364,22 @@ export interface Sinusoidal extends InputEncoding {
   prepare(count: number): void;
 }
 
+/** Two axes: half of the features encode one coordinate, half the other. */
+export interface GridSinusoidalOptions {
+  /** In all, a multiple of 4. */
+  readonly features: number;
+  /** Whether the row (default) or the column has the first half (MAE, MoCo v3). */
+  readonly order?: 'row-first' | 'column-first';
+  /** Exponents i/(features/4) (default), or i/(features/4 - 1) (the simple ViT baseline). */
+  readonly steps?: 'quarter' | 'ends-at-base';
+  /** Default 10000. */
+  readonly base?: number;
+}
+
+export interface GridSinusoidal extends InputEncoding {
+  readonly frequencies: Float64Array;
+}
+
 export interface LearnedTableOptions {
   /** [rows, width] As stored in the checkpoint. */
   readonly table: Float32Array;
@@ -351,6 +437,12 @@ export interface RotaryShape {
    * differ by length, so choose the length that a generation may reach and keep the plan.
    */
   readonly length?: number;
+  /** M-RoPE: how many pairs each axis of the position turns (time, height, width). Left out: axis 0 turns all. */
+  readonly sections?: Integers;
+  /** Qwen2-VL (default) or Qwen3-VL, which has three sections. */
+  readonly sectionOrder?: 'chunked' | 'interleaved';
+  /** xPos: queries are also multiplied by zeta^((position - center) / scaleBase), keys by its inverse. */
+  readonly xpos?: RotaryPlan['xpos'];
 }
 
 /**
@@ -435,6 +527,40 @@ export interface RotaryPlan {
   readonly base: number | null;
   readonly parameters: readonly MethodParameter[];
   readonly length: number | null;
+}
+
+export interface AxialPlanOptions {
+  /** Whose: Qwen2-VL's tower, Pixtral, Llama 4's tower (axis 0 is the column), or rows then columns (timm). */
+  readonly convention: 'qwen2-vl' | 'pixtral' | 'llama4' | 'rows';
+  /** A multiple of 4. */
+  readonly headDim: number;
+  /** Default 10000. */
+  readonly base?: number;
+}
+
+export interface PixelPlanOptions {
+  /** Even; the rotated width is twice that. */
+  readonly featuresPerAxis: number;
+  /** Default 10. */
+  readonly maxFrequency?: number;
+  readonly height: number;
+  readonly width: number;
+  /** pi * linspace (default: rotary-embedding-torch) or pi * 2^linspace (timm). */
+  readonly bands?: 'linear' | 'powers';
+}
+
+export interface ConvertPairingOptions extends Out {
+  readonly from: Pairing;
+  readonly to: Pairing;
+  /** Of this projection: the number of key heads for W_k. */
+  readonly heads: number;
+  readonly headDim: number;
+  /** Default 0. */
+  readonly start?: number;
+  /** Default headDim - start. */
+  readonly rotatedWidth?: number;
+  /** Inputs of a weight. Default 1: a bias, or queries and keys. */
+  readonly columns?: number;
 }
 
 export interface RotationOptions {
@@ -567,6 +693,78 @@ export interface ShawKeysOptions extends ShawTableOptions {
 /** The same, added to values inside the mixture. */
 export interface ShawValuesOptions extends ShawTableOptions {
   readonly valueDim: number;
+}
+
+/** Transformer-XL's and XLNet's: with the attention's own q . k, (q + u) . k + (q + v) . r(t - j). */
+export interface TransformerXlOptions {
+  readonly heads: number;
+  readonly headDim: number;
+  /** Width of the sinusoids, even. */
+  readonly modelWidth: number;
+  /** [heads * headDim, modelWidth] */
+  readonly projection: Float32Array;
+  /** u: [heads, headDim] */
+  readonly contentBias: Float32Array;
+  /** v: [heads, headDim] */
+  readonly positionBias: Float32Array;
+  /** Default 10000. */
+  readonly base?: number;
+  /** Distances beyond it read that of it. */
+  readonly clamp?: number;
+  /** Vectors kept for distances -keptAfter .. keptBefore; others are computed when met. Default 0. */
+  readonly keptBefore?: number;
+  readonly keptAfter?: number;
+}
+
+/** DeBERTa's; give the attention scale 1/sqrt(headDim * (1 + tables given)). At least one table is needed. */
+export interface DebertaOptions {
+  readonly heads: number;
+  readonly headDim: number;
+  /** Log buckets (v2, v3); 0: none (v1). Default 256. */
+  readonly buckets?: number;
+  /** Default 512. */
+  readonly maxPosition?: number;
+  /** [heads, 2 * span, headDim], span = buckets, or maxPosition where there are none. */
+  readonly contentToPosition?: Float32Array;
+  /** The same shape. */
+  readonly positionToContent?: Float32Array;
+  /** Who says what lies beyond maxPosition. Default `hugging-face`. */
+  readonly far?: 'hugging-face' | 'microsoft';
+  /** Which distance the second table reads: as published code has it (default), or as the paper. */
+  readonly convention?: 'code' | 'paper';
+}
+
+export interface KerpleOptions {
+  /** -r1 ln(1 + r2 |displacement|), or -r1 |displacement|^r2. */
+  readonly kernel: 'logarithmic' | 'power';
+  /** One per head. */
+  readonly r1: readonly number[] | Float64Array;
+  readonly r2: readonly number[] | Float64Array;
+}
+
+export interface SandwichOptions {
+  readonly heads: number;
+  /** Even. Default 128. */
+  readonly width?: number;
+  /** Default 10000. */
+  readonly base?: number;
+}
+
+/** A learned function of distance as a share of the query's position; forward form. */
+export interface FireOptions {
+  /** Default 0.1. */
+  readonly c?: number;
+  /** Default 512. */
+  readonly threshold?: number;
+  /** Default 1e-6. */
+  readonly epsilon?: number;
+  /** [hidden] */
+  readonly w1: readonly number[] | Float64Array;
+  readonly b1: readonly number[] | Float64Array;
+  /** [heads, hidden] */
+  readonly w2: readonly number[] | Float64Array;
+  /** [heads] */
+  readonly b2: readonly number[] | Float64Array;
 }
 
 // ---- Attention --------------------------------------------------------------------------------------------------------
