@@ -145,3 +145,16 @@ test('learned table: bad input is named', () => {
   refuses(() => locant.learnedTable({ table, rows: 3, width: 2, length: 9 }), 'argument', 'learnedTable: length is 9, expected one exactly where pastEnd is "interpolate"');
   refuses(() => locant.learnedTable({ table, rows: 3, width: 2, pastEnd: 'interpolate' }), 'argument', /^learnedTable: length is undefined/);
 });
+
+test('grid sinusoids: rows and columns each have a half', () => {
+  const encoding = locant.gridSinusoidal({ features: 8 });
+  const grid = positions.grid({ height: 2, width: 2 });
+  const table = encoding.encode(grid);
+  close(table.subarray(8, 16), [0, 0, 1, 1, Math.sin(1), Math.sin(0.01), Math.cos(1), Math.cos(0.01)], 6e-8, 'row 0, column 1');
+  assert.deepEqual(encoding.add(new Float32Array(32), grid), table);
+  assert.equal(encoding.width, 8);
+  assert.match(encoding.describe().name, /sin/);
+  refuses(() => encoding.encode(positions.range(4)), 'argument', /^encode: /);
+  refuses(() => locant.gridSinusoidal({ features: 6 }), 'argument', /^gridSinusoidal: .*6/);
+  encoding.dispose();
+});

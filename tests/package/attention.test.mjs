@@ -83,7 +83,7 @@ test('attention: packed documents and padding neither receive nor influence', ()
   const packed = attention.attend({ q, k, v, positions: positions.packed([2, 3], { positions: 'restart' }) });
   const second = [q, k, v].map((x) => x.subarray(8));
   const alone = attention.attend({ q: second[0], k: second[1], v: second[2], positions: positions.range(3) });
-  assert.deepEqual(packed.subarray(8), alone);
+  assert.ok(locant.difference(packed.slice(8), alone).largest < 1e-6);
   const padded = positions.padded([3], { columns: 5, side: 'left' });
   const before = attention.attend({ q, k, v, positions: padded });
   assert.deepEqual(Array.from(before.subarray(0, 8)), Array(8).fill(0));

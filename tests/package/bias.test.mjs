@@ -96,3 +96,50 @@ test('door 3: bad input is named', () => {
   gone.dispose();
   refuses(() => locant.attention({ heads: 2, headDim: 2, terms: [gone] }), 'disposed', 'attention: the term has been disposed');
 });
+
+test('KERPLE, Sandwich and FIRE are their formulas', () => {
+  const at = (term, t, j) => term.bias({ heads: 1, positions: positions.range(1, { offset: j }), queryPositions: positions.range(1, { offset: t }) })[0];
+  const kerple = (kernel) => locant.kerple({ kernel, r1: [0.5], r2: [1.5] });
+  close([at(kerple('logarithmic'), 9, 2), at(kerple('power'), 9, 2)], [-0.5 * Math.log(1 + 1.5 * 7), -0.5 * 7 ** 1.5], 1e-6);
+  const sandwich = locant.sandwich({ heads: 1, width: 4 });
+  close([at(sandwich, 9, 2)], [(Math.cos(7) + Math.cos(0.07)) / 8], 1e-7);
+  const fire = locant.fire({ c: 1, threshold: 4, epsilon: 0, w1: [2, -1], b1: [0, 0.5], w2: [1, 3], b2: [0.25] });
+  const x = Math.log(8) / Math.log(10);
+  close([at(fire, 9, 2)], [2 * x + 3 * Math.max(0, 0.5 - x) + 0.25], 1e-6);
+  assert.equal(fire.shiftInvariant, false);
+  refuses(() => locant.kerple({ kernel: 'power', r1: [1], r2: [3] }), 'argument', /^kerple: .*3/);
+  refuses(() => locant.kerple({ kernel: 'power', r1: [1], r2: [1, 1] }), 'shape', /^kerple: /);
+  refuses(() => locant.sandwich({ heads: 1, width: 5 }), 'argument', /^sandwich: .*5/);
+  refuses(() => locant.fire({ w1: [1], b1: [1, 2], w2: [1], b2: [1] }), 'shape', /^fire: /);
+});
+
+test('Transformer-XL and DeBERTa: their parts, as attention adds them', () => {
+  const here = positions.range(3);
+  const d = 2;
+  const [q, k] = ['q', 'k'].map((name) => numbers(3 * d, name));
+  const score = (terms, scale) => {
+    const attention = locant.attention({ heads: 1, headDim: d, terms, scale });
+    const [parts] = attention.explain({ q, k, positions: here, requests: [{ head: 0, query: 2 }] });
+    attention.dispose();
+    return parts.position;
+  };
+  const row = (x, t) => [x[t * d], x[t * d + 1]];
+  const dot = (a, b) => a[0] * b[0] + a[1] * b[1];
+  const u = Float32Array.of(0.5, -1);
+  const v = Float32Array.of(2, 0.25);
+  // Width 2 and the identity as projection: r is (sin, cos) of the distance.
+  const xl = locant.transformerXl({ heads: 1, headDim: d, modelWidth: 2, projection: Float32Array.of(1, 0, 0, 1), contentBias: u, positionBias: v });
+  const expected = [2, 1, 0].map((distance, j) => {
+    const r = [Math.sin(distance), Math.cos(distance)];
+    const [a, b] = row(q, 2);
+    return 0.5 * (dot(u, row(k, j)) + dot([a + v[0], b + v[1]], r));
+  });
+  close(score([xl], 0.5), expected, 2e-6, 'Transformer-XL');
+  const table = numbers(2 * 4 * d, 'table');
+  const deberta = locant.deberta({ heads: 1, headDim: d, buckets: 0, maxPosition: 4, contentToPosition: table });
+  close(score([deberta], 0.5), [2, 1, 0].map((distance) => 0.5 * dot(row(q, 2), row(table, distance + 4))), 2e-6, 'DeBERTa');
+  assert.ok(deberta.runs().length > 0);
+  refuses(() => locant.deberta({ heads: 1, headDim: 2 }), 'argument', /^deberta: /);
+  refuses(() => locant.deberta({ heads: 1, headDim: 2, buckets: 4, maxPosition: 8, contentToPosition: new Float32Array(3) }), 'shape', 'deberta: contentToPosition holds 3 values, expected 1 heads x 8 rows x 2 = 16');
+  refuses(() => locant.transformerXl({ heads: 1, headDim: 2, modelWidth: 2, projection: new Float32Array(3), contentBias: u, positionBias: v }), 'shape', 'transformerXl: projection holds 3 values, expected 1 heads x 2 x 2 = 4');
+});

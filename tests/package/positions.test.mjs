@@ -117,3 +117,31 @@ test('positions: an impossible number of tokens is told as memory, and work goes
   refuses(() => positions.range(most), 'out-of-memory', /^positions\.range: /);
   assert.deepEqual(list(positions.range(2).position[0]), [0, 1]);
 });
+
+test('positions: documents from cu_seqlens and segment ids, and back', () => {
+  const packed = positions.fromCuSeqlens([0, 3, 4], { positions: 'restart' });
+  assert.deepEqual(list(packed.position[0]), [0, 1, 2, 0]);
+  assert.deepEqual(list(packed.segment), [0, 0, 0, 1]);
+  assert.deepEqual(list(packed.cuSeqlens(0)), [0, 3, 4]);
+  const ids = positions.fromSegmentIds([5, 5, 7, -1], { rows: 1, columns: 4, paddingId: -1, positions: 'running' });
+  assert.deepEqual(list(ids.position[0]), [0, 1, 2, 0]);
+  assert.deepEqual(list(ids.valid), [1, 1, 1, 0]);
+  refuses(() => positions.fromCuSeqlens([1, 2], { positions: 'restart' }), 'argument', /^positions\.fromCuSeqlens: /);
+  refuses(() => positions.fromSegmentIds([1, 2, 1], { rows: 1, columns: 3, positions: 'restart' }), 'argument', /^positions\.fromSegmentIds: /);
+  refuses(() => positions.fromSegmentIds([1], { rows: 1, columns: 3, positions: 'restart' }), 'shape', 'positions.fromSegmentIds: ids holds 1 values, expected 1 rows x 3 columns = 3');
+  refuses(() => ids.cuSeqlens(0), 'unsupported', /^cuSeqlens: /);
+});
+
+test('positions: grids of patches, and text around them', () => {
+  const grid = positions.grid({ height: 2, width: 2, first: 1, classToken: 'first' });
+  assert.deepEqual(grid.position.map(list), [[0, 1, 1, 2, 2], [0, 1, 2, 1, 2]]);
+  const text = positions.multimodal([[{ tokens: 2 }, { height: 2, width: 3 }, { tokens: 1 }]], { side: 'right' });
+  assert.deepEqual(text.position.map(list), [
+    [0, 1, 2, 2, 2, 2, 2, 2, 5], [0, 1, 2, 2, 2, 3, 3, 3, 5], [0, 1, 2, 3, 4, 2, 3, 4, 5],
+  ]);
+  assert.deepEqual(list(text.order), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(text.next([1]).position.map(list), [[6], [6], [6]]);
+  refuses(() => positions.grid({ height: 3, width: 2, merge: 2 }), 'argument', /^positions\.grid: .*3|2/);
+  refuses(() => positions.multimodal([[{ tokens: 1, height: 2 }]], { side: 'left' }), 'argument', /^positions\.multimodal: rows\[0\]\[0\] has tokens beside/);
+  refuses(() => positions.multimodal([[{ height: 0, width: 1 }]], { side: 'left' }), 'argument', 'positions.multimodal: rows[0][0].height is 0, expected an integer of 1 .. 2147483647');
+});

@@ -152,3 +152,55 @@ test('rotary: bad input is named', () => {
   rotation.dispose();
   refuses(() => rotation.apply(new Float32Array(16), here, { heads: 1, role: 'key' }), 'disposed', 'apply: the rotation has been disposed');
 });
+
+test('rotary: sections give pairs to axes; text is turned as by one axis', () => {
+  const plain = locant.rotaryPlan({ rule: 'default', headDim: 8 });
+  const plan = locant.rotaryPlan({ rule: 'default', headDim: 8, sections: [2, 1, 1] });
+  assert.deepEqual(Array.from(plan.axisOfPair), [0, 0, 1, 2]);
+  assert.deepEqual(Array.from(locant.rotaryPlan({ rule: 'default', headDim: 12, sections: [2, 2, 2], sectionOrder: 'interleaved' }).axisOfPair), [0, 1, 2, 0, 1, 2]);
+  const text = positions.multimodal([[{ tokens: 3 }]], { side: 'left' });
+  const x = numbers(24);
+  const turn = (plan, where) => {
+    const rotation = locant.rotation(plan, { headDim: 8 });
+    const out = rotation.apply(x, where, { heads: 1, role: 'key' });
+    rotation.dispose();
+    return out;
+  };
+  assert.deepEqual(turn(plan, text), turn(plain, positions.range(3)));
+  refuses(() => turn(plan, positions.range(3)), 'argument', /^apply: .*ax/);
+  refuses(() => locant.rotaryPlan({ rule: 'default', headDim: 8, sections: [1, 1] }), 'argument', /^rotaryPlan: /);
+  refuses(() => locant.rotaryPlan({ rule: 'default', headDim: 8, sections: [2, 2], sectionOrder: 'interleaved' }), 'argument', 'rotaryPlan: sections holds 2 values, expected 3 where they are interleaved');
+});
+
+test('rotary: plans of images', () => {
+  const plan = locant.axialPlan({ convention: 'rows', headDim: 8 });
+  assert.equal(plan.pairing, 'interleaved');
+  assert.deepEqual(Array.from(plan.axisOfPair), [0, 0, 1, 1]);
+  close(Array.from(plan.inverseFrequencies), [1, 0.01, 1, 0.01], 1e-15);
+  const pixel = locant.pixelPlan({ featuresPerAxis: 4, height: 3, width: 3 });
+  assert.equal(pixel.inverseFrequencies.length, 4);
+  refuses(() => locant.axialPlan({ convention: 'rows', headDim: 6 }), 'argument', /^axialPlan: .*6/);
+  refuses(() => locant.axialPlan({ convention: 'columns', headDim: 8 }), 'argument', /^axialPlan: convention is "columns"/);
+});
+
+test('rotary: xPos is an option of the plan', () => {
+  const xpos = { gamma: 0.4, scaleBase: 512, center: 0 };
+  assert.deepEqual(locant.rotaryPlan({ rule: 'default', headDim: 4, xpos }).xpos, xpos);
+  refuses(() => locant.rotaryPlan({ rule: 'default', headDim: 4, xpos: { ...xpos, gamma: -1 } }), 'argument', 'rotaryPlan: xpos.gamma is -1, expected a finite number above 0');
+});
+
+test('rotary: conversion between pairings changes no score', () => {
+  const shape = { heads: 2, headDim: 6, rotatedWidth: 4 };
+  const there = { from: 'interleaved', to: 'half-split', ...shape };
+  const x = numbers(3 * 12);
+  const converted = locant.convertPairing(x, there);
+  assert.deepEqual(Array.from(converted.subarray(0, 6)), [x[0], x[2], x[1], x[3], x[4], x[5]]);
+  assert.deepEqual(locant.convertPairing(converted, { from: 'half-split', to: 'interleaved', ...shape }), x);
+  const turn = (pairing, y) => locant.rotation(locant.rotaryPlan({ rule: 'default', headDim: 6, rotatedWidth: 4, pairing }), { headDim: 6 }).apply(y, positions.range(3), { heads: 2, role: 'query' });
+  assert.deepEqual(locant.convertPairing(turn('interleaved', x), there), turn('half-split', converted));
+  const weight = numbers(12 * 5);
+  const moved = locant.convertPairing(weight, { ...there, columns: 5 });
+  assert.deepEqual(moved.subarray(5, 10), weight.subarray(10, 15));
+  refuses(() => locant.convertPairing(new Float32Array(13), there), 'shape', /^convertPairing: x holds 13 values/);
+  refuses(() => locant.convertPairing(x, { ...there, rotatedWidth: 3 }), 'argument', /^convertPairing: .*3/);
+});

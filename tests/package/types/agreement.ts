@@ -25,10 +25,11 @@ proof<Same<keyof Library, keyof published.Locant>>();
 proof<Library extends published.Locant ? true : false>();
 
 // The members of what each maker returns, by way of the classes behind them.
-import type { SinusoidalEncoding, TableEncoding } from '../../../web/package/src/absolute.js';
+import type { GridEncoding, SinusoidalEncoding, TableEncoding } from '../../../web/package/src/absolute.js';
 import type { AttentionLayer } from '../../../web/package/src/attention.js';
 import type { Score, Value } from '../../../web/package/src/bias.js';
 import type { LayerCache } from '../../../web/package/src/cache.js';
+import type { TokenDecoder } from '../../../web/package/src/decoder.js';
 import type { Builders } from '../../../web/package/src/positions.js';
 import type { PlanRotation } from '../../../web/package/src/rotary.js';
 proof<Same<keyof SinusoidalEncoding, keyof published.Sinusoidal>>();
@@ -39,3 +40,5 @@ proof<Same<keyof Value, keyof published.ValueTerm>>();
 proof<Same<keyof AttentionLayer, keyof published.Attention>>();
 proof<Same<keyof LayerCache, keyof published.Cache>>();
 proof<Same<keyof Builders, keyof published.PositionBuilders>>();
+proof<Same<keyof GridEncoding, keyof published.GridSinusoidal>>();
+proof<Same<keyof TokenDecoder, keyof published.Decoder>>();
