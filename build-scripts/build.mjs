@@ -1,5 +1,5 @@
 // Builds the library, its tests, the WebAssembly module, the npm package and the page.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isScript, main, mustRun, readOptions, Refusal, root } from './lib/command.mjs';
 import { ensureNodeModules } from './lib/npm.mjs';
@@ -43,7 +43,9 @@ export async function cmakeBuild(name, { target, quiet = false } = {}) {
   const configuredBy = join(out, 'configured-by');
   const stamp = `${configure.join(' ')} ${version}`;
   if (!existsSync(configuredBy) || readFileSync(configuredBy, 'utf8') !== stamp) {
-    await mustRun([...configure, '--fresh'], `Configuring ${name}`, { quiet });
+    // Objects of another compiler can have the same command line, so what lies there is not reused.
+    rmSync(out, { recursive: true, force: true });
+    await mustRun(configure, `Configuring ${name}`, { quiet });
     writeFileSync(configuredBy, stamp);
   }
   await mustRun(command(['cmake', '--build', out, ...(target ? ['--target', target] : [])]), `Building ${name}`, { quiet });

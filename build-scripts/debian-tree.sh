@@ -28,6 +28,9 @@ make_tree() {
         --variant=minbase --include="$packages" "$suite" "$part" $mirror >"$tree.log" 2>&1 ||
         fail "debootstrap of $suite failed: $(tail -n 1 "$tree.log") (whole log: $tree.log)"
     rm -rf "$part"/var/cache/apt/* "$part"/var/lib/apt/lists/*
+    mkdir -m 777 "$part/var/cache/ccache"
+    # Newer suites build system libraries when first linked, as whoever runs emcc.
+    [ ! -d "$part/var/cache/emscripten" ] || chmod -R a+rwX "$part/var/cache/emscripten"
     mv "$part" "$tree"
 }
 
@@ -46,8 +49,12 @@ run_in_tree() {
         mount -t tmpfs -o mode=1777 tmp "$tree/tmp"
         mkdir -p "$tree$root"
         mount --rbind "$root" "$tree$root"
+        wrapper=
+        [ ! -x "$tree/usr/bin/ccache" ] || wrapper=/usr/bin/ccache
+        # ccache lets clones and worktrees share objects: paths under the repository are taken as relative to it.
         exec chroot --userspec="$user" "$tree" env -i -C "$here" \
-            PATH=/usr/sbin:/usr/bin LANG=C.UTF-8 HOME=/tmp TERM="${TERM:-dumb}" "$@"' sh "$@"
+            PATH=/usr/sbin:/usr/bin LANG=C.UTF-8 HOME=/tmp TERM="${TERM:-dumb}" EM_COMPILER_WRAPPER=$wrapper \
+            CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 "$@"' sh "$@"
 }
 
 [ $# -ge 3 ] || fail "usage: make TREE SUITE PACKAGES [MIRROR] | run TREE ROOT COMMAND..."

@@ -22,7 +22,10 @@ export const isDebianLike = () => which('apt-get') !== undefined;
 export function asRoot() {
   if (process.getuid?.() === 0) return [];
   if (!which('sudo')) return undefined;
-  return output(['sudo', '-n', 'true']) !== undefined ? ['sudo', '-n'] : undefined;
+  if (output(['sudo', '-n', 'true']) !== undefined) return ['sudo', '-n'];
+  // Where somebody sits at a terminal, sudo may ask for the password (it reads the terminal, not our input).
+  const groups = output(['id', '-nG'])?.split(' ') ?? [];
+  return process.stdin.isTTY && ['sudo', 'wheel', 'admin'].some((name) => groups.includes(name)) ? ['sudo'] : undefined;
 }
 
 const isThere = ({ program, file, alsoIn }) =>
@@ -39,7 +42,7 @@ export async function ensurePackages(...names) {
     return;
   }
   const root = asRoot();
-  if (!root) throw new Refusal(`Please run "apt-get install ${missing.join(' ')}" as root (no root or password-free sudo here), then run this again.`);
+  if (!root) throw new Refusal(`Please run "apt-get install ${missing.join(' ')}" as root (neither root nor sudo here), then run this again.`);
   console.log(`Installing Debian packages: ${missing.join(' ')}`);
   const apt = [...root, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-y', '-o', 'DPkg::Lock::Timeout=300'];
   await mustRun([...apt, 'update'], 'apt-get update', { quiet: true });

@@ -1,13 +1,13 @@
 // Which Emscripten builds the WebAssembly module, and how to run it.
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { mustRun, output, Refusal, root, which } from './command.mjs';
 import { asRoot, debianMirror, ensurePackages, isDebianLike, packageCandidate } from './packages.mjs';
 
 const oldest = [3, 1, 69];
 const script = join(root, 'build-scripts', 'debian-tree.sh');
-const treePackages = 'emscripten,cmake,ninja-build,libeigen3-dev,doctest-dev,nlohmann-json3-dev';
+const treePackages = 'emscripten,cmake,ninja-build,ccache,libeigen3-dev,doctest-dev,nlohmann-json3-dev';
 
 const readVersion = (text) => text?.match(/(\d+)\.(\d+)\.(\d+)/)?.slice(1, 4).map(Number);
 
@@ -58,7 +58,8 @@ async function fromPackage(reasons) {
 }
 
 function onHost(emcc, version, why) {
-  const path = `${emcc.slice(0, emcc.lastIndexOf('/'))}:${process.env.PATH}`;
+  const folder = dirname(emcc);
+  const path = [folder, join(folder, '..', 'bin'), process.env.PATH].join(delimiter); // emsdk has Binaryen in ../bin
   return { version: version.join('.'), why, emcc, command: (argv) => ['env', `PATH=${path}`, ...argv] };
 }
 
