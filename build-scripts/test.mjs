@@ -2,7 +2,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildPackage, buildPage, cmakeBuild } from './build.mjs';
-import { main, mustRun, output, readOptions, Refusal, root, run, which } from './lib/command.mjs';
+import { main, output, readOptions, Refusal, root, which } from './lib/command.mjs';
+import { closingLine, doctest, nodeTest, runTests } from './lib/count.mjs';
 import { ensureNodeModules, newestNode } from './lib/npm.mjs';
 import { ensurePackages } from './lib/packages.mjs';
 import { findToolchain } from './lib/toolchain.mjs';
@@ -40,6 +41,11 @@ const suites = {
       if (relaxedNode) await count(`relaxed, Node ${versionOf(relaxedNode)}`, doctest([relaxedNode, await program('relaxed')]));
       if (full) await count(`scalar, Node ${process.versions.node}`, doctest([process.execPath, await program('scalar')]));
     },
+  },
+  scripts: {
+    about: 'the scripts of this folder: what they refuse, how tests are counted, what the server gives away',
+    isThere: () => testFiles('tests/build-scripts').length > 0,
+    run: (count) => count(`Node ${process.versions.node}`, nodeTest([process.execPath], testFiles('tests/build-scripts'))),
   },
   consumer: {
     about: 'a C++ program that finds the installed library with find_package',
@@ -82,33 +88,6 @@ const versionOf = (node) => output([node, '-p', 'process.versions.node']);
 
 const testFiles = (folder) =>
   has(folder) ? readdirSync(join(root, folder), { recursive: true }).filter((name) => /\.test\.m?[jt]s$/.test(name)).sort().map((name) => join(folder, name)) : [];
-
-// How each kind of run is started, and where its output says what it counted. The last match is the one that closes it.
-const doctest = (argv) => ({
-  argv: [...argv, '--no-colors=true'],
-  counts: [/test cases: +\d+ \| +(\d+) passed/g, /test cases: .*?\| +(\d+) failed/g, /test cases: .*?\| +(\d+) skipped/g],
-});
-const nodeTest = (node, files) => ({
-  argv: [...node, '--test', '--test-reporter=spec', ...files],
-  counts: [/^ℹ pass (\d+)/gm, /^ℹ fail (\d+)/gm, /^ℹ skipped (\d+)/gm, /^ℹ cancelled (\d+)/gm],
-});
-const closingLine = (argv) => ({ argv, counts: [/^(\d+) passed, \d+ failed/gm, /^\d+ passed, (\d+) failed/gm] });
-
-/** Runs one program of tests and reads its counts; one that dies, counts nothing or contradicts itself has failed. */
-async function runTests({ argv, counts }) {
-  const { code, signal, text } = await run(argv);
-  const [passed, failed, skipped = 0, cancelled = 0] = counts.map((pattern) => Number([...text.matchAll(pattern)].at(-1)?.[1] ?? 0));
-  const result = { passed, failed: failed + cancelled, skipped };
-  if (code !== 0 && result.failed === 0) {
-    console.log(`ended with ${signal ?? `exit code ${code}`} and counted no failure: taken as one`);
-    result.failed = 1;
-  }
-  if (passed + result.failed === 0) {
-    console.log('ran no test: taken as a failure');
-    result.failed = 1;
-  }
-  return result;
-}
 
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(0)} s`;
 
