@@ -40,6 +40,8 @@ export const policy = headers['Content-Security-Policy'];
 export async function openPage(browser, url, { hash = '', ready = true, context: options = {}, setUp } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
+  // Patience for a machine that is busy with other things; nothing here waits without a reason.
+  page.setDefaultTimeout(120_000);
   const faults = [];
   const requests = [];
   page.on('console', (message) => {
