@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -58,6 +59,12 @@ void lay_grid(RowBuilder& row, const GridRun& grid, AfterGrid after) {
   row.next = after == AfterGrid::kLargestPlusOne ? largest + 1 : start + std::max(grid.height, grid.width);
 }
 
+// frames * height * width, or 2^63-1 where it would pass that; none is negative. In 64 bits on every machine.
+std::int64_t tokens_of(std::int32_t frames, std::int32_t height, std::int32_t width) {
+  std::int64_t tokens = std::int64_t{height} * width;
+  return __builtin_mul_overflow(tokens, std::int64_t{frames}, &tokens) ? std::numeric_limits<std::int64_t>::max() : tokens;
+}
+
 void require_run(const Run& run, std::size_t row) {
   constexpr const char* kCall = "multimodal_positions";
   if (const auto* text = std::get_if<TextRun>(&run)) {
@@ -71,11 +78,8 @@ void require_run(const Run& run, std::size_t row) {
   const std::string what = sentence("the time step of a grid of row ", row);
   require_finite(kCall, what, grid.time_step);
   if (grid.time_step < 0) refuse(grid.time_step, 0, kCall, ": ", what, " is ", grid.time_step, ", expected 0 or more");
-  require_range(
-      kCall, sentence("the number of tokens of a grid of row ", row),
-      static_cast<std::int64_t>(std::min<std::size_t>(
-          checked_product(kCall, "a grid", {grid.frames, std::int64_t{grid.height} * grid.width}), SIZE_MAX / 2)),
-      1, kMaxPosition);
+  require_range(kCall, sentence("the number of tokens of a grid of row ", row),
+                tokens_of(grid.frames, grid.height, grid.width), 1, kMaxPosition);
 }
 
 }  // namespace
