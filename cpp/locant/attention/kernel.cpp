@@ -248,19 +248,30 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
   }
 }
 
-// The mixture where a hidden value may be NaN or infinite: only what a row sees is touched.
+// The mixture where a hidden value may be NaN or infinite. Each token's rows are mixed by the same function on the
+// same shapes, over values in which what the token does not see is 0: a hidden value changes no bit, whatever it is.
 void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
                       const float* values, float* mixture) const {
-  for (std::size_t r = 0; r < tile.rows; ++r) {
-    float* y = mixture + r * value_stride_;
-    const float* weight = scores_.get() + r * kTileKeys;
-    const std::uint8_t* seen = mask + r % group.tokens * kTileKeys;
-    for (std::size_t c = 0; c < value_stride_; ++c) y[c] *= tile.state.carry[r];
-    for (std::size_t j = 0; j < keys; ++j) {
-      if (seen[j] == 0) continue;
-      for (std::size_t c = 0; c < value_stride_; ++c) {
-        y[c] += weight[j] * values[(c / kPanel * kTileKeys + j) * kPanel + c % kPanel];
+  const std::size_t size = tile.rows * value_stride_;
+  const AlignedFloats seen = aligned_zeros<float>("attend", kTileKeys * value_stride_);
+  const AlignedFloats mixed = aligned_zeros<float>("attend", 2 * size);
+  float* const before = mixed.get() + size;
+  std::copy_n(mixture, size, before);
+  for (std::size_t token = 0; token < group.tokens; ++token) {
+    for (std::size_t c = 0; c < value_stride_ / kPanel; ++c) {
+      for (std::size_t j = 0; j < keys; ++j) {
+        const std::size_t at = (c * kTileKeys + j) * kPanel;
+        if (mask[token * kTileKeys + j] != 0) {
+          std::copy_n(values + at, kPanel, seen.get() + at);
+        } else {
+          std::fill_n(seen.get() + at, kPanel, 0.0f);
+        }
       }
+    }
+    std::copy_n(before, size, mixed.get());
+    tiles_->mixture(tile.rows, scores_.get(), keys, seen.get(), value_stride_, tile.state.carry, mixed.get());
+    for (std::size_t r = token; r < tile.rows; r += group.tokens) {
+      std::copy_n(mixed.get() + r * value_stride_, value_stride_, mixture + r * value_stride_);
     }
   }
 }
