@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from '../../build-scripts/build.mjs';
+import { buildPackage, cmakeBuild } from '../../build-scripts/build.mjs';
 import { isScript, main, mustRun, readOptions, Refusal, root, which } from '../../build-scripts/lib/command.mjs';
 import { openBrowser } from './browser.mjs';
 import { cases } from './cases.mjs';
@@ -51,11 +51,12 @@ async function prepare(options) {
     // Native packages bring their own binaries; npm's node brings one by its install script.
     await mustRun(['npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts'], 'Installing the peers', { cwd: here });
   }
-  const relaxed = await build('relaxed', { target: 'locant_limits', quiet: true });
-  const simd = await build('simd', { target: 'locant_limits', quiet: true });
-  const native = await build('native', { target: 'locant_bench', quiet: true });
   const locant = options.locant ?? join(root, 'web/package/dist/index.js');
-  if (!existsSync(locant)) throw new Refusal(`bench: ${locant} is not there; build the package first (npm run build -w web/package).`);
+  if (!options.locant) await buildPackage({ quiet: true });
+  if (!existsSync(locant)) throw new Refusal(`bench: ${locant} is not there.`);
+  const relaxed = await cmakeBuild('relaxed', { target: 'locant_limits', quiet: true });
+  const simd = await cmakeBuild('simd', { target: 'locant_limits', quiet: true });
+  const native = await cmakeBuild('native', { target: 'locant_bench', quiet: true });
   return {
     here,
     modules,
