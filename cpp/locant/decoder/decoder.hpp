@@ -14,11 +14,14 @@
 // neither shows nor gives them anything, their logits are those of a zero vector and mean nothing. Ask for
 // last_tokens(), not for the last column.
 //
-// Numbers: embeddings are looked up or multiplied in float32; norms as functions.hpp says; matrix products by the
-// shared kernel (simd/matrix.hpp). Equal calls give equal bits.
+// Numbers: norms and activations as functions.hpp says; matrix products, attention and softmax by the shared kernel
+// (simd/). Equal calls give equal bits. Without fused multiply-adds (SIMD128 in WebAssembly, SSE2 natively) every sum
+// is taken in the same order and every function but sine, cosine, logarithm and power (in double, rounded once to
+// float32) is our own, so logits and sampled tokens are the same to the bit natively and as WebAssembly; a test holds
+// them to fixed bits. Relaxed SIMD, AVX2 and AVX-512 fuse, and agree to rounding.
 //
-// Memory: the weights once, and scratch for the largest call so far, kept between calls: a step that fits in it
-// allocates nothing here. One thread at a time.
+// Memory: the weights once, and scratch for the largest call so far, kept between calls: a step that fits in it asks
+// for no tensor, only for the few numbers of its positions. One thread at a time.
 #pragma once
 
 #include <cstdint>
