@@ -107,14 +107,14 @@ val attention_explain(const AttentionObject& object, Address tensors, Address qu
     }
     const auto parts = object.attention.explain(t[0], read_positions(query_block), t[1], read_positions(key_block), wanted,
                                                 call_mask(prefix, prefixes, visible, visibles));
-    val list = val::array();
+    List list;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      val entry = val::object();
+      Object entry;
       entry.set("content", to_array(parts[i].content));
       entry.set("position", to_array(parts[i].position));
       entry.set("score", to_array(parts[i].score));
       entry.set("weight", to_array(parts[i].weight));
-      list.set(i, entry);
+      list.add(entry);
     }
     return list;
   });

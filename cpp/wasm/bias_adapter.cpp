@@ -97,13 +97,13 @@ bool terms_needs_content(const Terms& terms) noexcept { return terms.score && te
 bool terms_shift_invariant(const Terms& terms) noexcept { return terms.score && terms.score->shift_invariant(); }
 
 val terms_runs(const Terms& terms) {
-  val list = val::array();
+  List list;
   for (std::size_t i = 0; i < terms.runs.size(); ++i) {
-    val run = val::object();
+    Object run;
     run.set("entry", static_cast<double>(terms.runs[i].entry));
     run.set("first", static_cast<double>(terms.runs[i].first));
     run.set("last", static_cast<double>(terms.runs[i].last));
-    list.set(i, run);
+    list.add(run);
   }
   return list;
 }

@@ -48,7 +48,7 @@ void record_fault() noexcept {
 Address fault_flag() noexcept { return reinterpret_cast<Address>(&fault.raised); }
 
 val take_fault() {
-  val object = val::object();
+  Object object;
   object.set("code", fault.code);
   object.set("message", fault.message);
   object.set("value", fault.value);
@@ -108,6 +108,12 @@ Address reply(const Positions& positions) {
   return reinterpret_cast<Address>(reply_words.data());
 }
 
+void Object::set(const char* name, const val& value) { value_.set(name, value); }
+void Object::set(const char* name, double value) { value_.set(name, val(value)); }
+void Object::set(const char* name, bool value) { value_.set(name, val(value)); }
+void Object::set(const char* name, const std::string& value) { value_.set(name, val(value)); }
+void List::add(const val& value) { value_.set(size_++, value); }
+
 bool Options::has(const char* name) const {
   const val member = object_[name];
   return !member.isUndefined() && !member.isNull();
@@ -149,18 +155,18 @@ val to_array(std::span<const std::int32_t> values) { return copied(values); }
 val to_array(std::span<const std::uint8_t> values) { return copied(values); }
 
 val to_object(const std::vector<MethodParameter>& parameters) {
-  val array = val::array();
+  List array;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    val entry = val::object();
+    Object entry;
     entry.set("name", parameters[i].name);
     entry.set("value", parameters[i].value);
-    array.set(i, entry);
+    array.add(entry);
   }
   return array;
 }
 
 val to_object(const MethodDescription& description) {
-  val object = val::object();
+  Object object;
   object.set("name", description.name);
   object.set("door", static_cast<int>(description.door));
   object.set("reference", static_cast<int>(description.reference));

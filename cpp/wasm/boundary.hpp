@@ -100,6 +100,34 @@ class Options {
   val object_;
 };
 
+// Plain objects and arrays for JavaScript. Not val itself, whose set() is compiled anew wherever it is called.
+class Object {
+ public:
+  void set(const char* name, const val& value);
+  void set(const char* name, double value);
+  void set(const char* name, bool value);
+  void set(const char* name, const std::string& value);
+  template <class Integer>
+    requires std::is_integral_v<Integer>
+  void set(const char* name, Integer value) {
+    set(name, static_cast<double>(value));
+  }
+  operator const val&() const { return value_; }
+
+ private:
+  val value_ = val::object();
+};
+
+class List {
+ public:
+  void add(const val& value);
+  operator const val&() const { return value_; }
+
+ private:
+  val value_ = val::array();
+  unsigned size_ = 0;
+};
+
 // Copies, as typed arrays of their own.
 val to_array(std::span<const float> values);
 val to_array(std::span<const double> values);

@@ -14,7 +14,7 @@ val build_info() {
 #else
   const char* simd = "none (scalar)";
 #endif
-  val info = val::object();
+  Object info;
   info.set("version", std::string(LOCANT_VERSION));
   info.set("simd", std::string(simd));
   info.set("compiler", sentence("clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__,

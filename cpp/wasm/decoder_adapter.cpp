@@ -72,12 +72,12 @@ val maybe(const std::optional<Number>& value) {
 }
 
 val to_objects(const std::vector<MethodInLayers>& methods) {
-  val list = val::array();
+  List list;
   for (std::size_t i = 0; i < methods.size(); ++i) {
-    val entry = val::object();
+    Object entry;
     entry.set("method", to_object(methods[i].method));
     entry.set("layers", to_array(std::span<const std::int32_t>(methods[i].layers)));
-    list.set(i, entry);
+    list.add(entry);
   }
   return list;
 }
@@ -173,12 +173,12 @@ val decoder_generate(Decoder& decoder, CacheObject* cache, Address tokens, Addre
     }
     if (cache) cache->step.reset();
     const auto generated = cache ? generate(decoder, cache->cache, prompts, config) : generate(decoder, prompts, config);
-    val list = val::array();
+    List list;
     for (std::size_t i = 0; i < generated.size(); ++i) {
-      val row = val::object();
+      Object row;
       row.set("tokens", to_array(std::span<const std::int32_t>(generated[i].tokens)));
       row.set("reason", static_cast<int>(generated[i].reason));
-      list.set(i, row);
+      list.add(row);
     }
     return list;
   });
@@ -193,10 +193,10 @@ val decoder_lanes(Decoder& decoder, Address prompt, std::size_t count, val optio
     config.tolerance = given.number("tolerance");
     config.prefill_chunk = given.integer("prefillChunk");
     const Lanes lanes = compare_lanes(decoder, integers(prompt, count), config);
-    val steps = val::array();
+    List steps;
     for (std::size_t i = 0; i < lanes.steps.size(); ++i) {
       const LaneStep& from = lanes.steps[i];
-      val step = val::object();
+      Object step;
       step.set("fullPosition", from.full_position);
       step.set("cachedPosition", from.cached_position);
       step.set("fullToken", from.full_token);
@@ -204,9 +204,9 @@ val decoder_lanes(Decoder& decoder, Address prompt, std::size_t count, val optio
       step.set("difference", from.difference);
       step.set("fullLogit", from.full_logit);
       step.set("cachedLogit", from.cached_logit);
-      steps.set(i, step);
+      steps.add(step);
     }
-    val object = val::object();
+    Object object;
     object.set("steps", steps);
     object.set("largestDifference", lanes.largest_difference);
     object.set("firstPastTolerance", maybe(lanes.first_past_tolerance));
@@ -225,10 +225,10 @@ val decoder_audit(Decoder& decoder, val options) noexcept {
     config.tolerance = given.number("tolerance");
     config.fault = given.choice<PositionFault>("fault");
     const AuditReport report = run_audit_tests(decoder, config);
-    val lines = val::array();
+    List lines;
     for (std::size_t i = 0; i < report.lines.size(); ++i) {
       const AuditLine& from = report.lines[i];
-      val line = val::object();
+      Object line;
       line.set("test", from.test);
       line.set("claim", from.claim);
       line.set("residual", from.residual);
@@ -236,9 +236,9 @@ val decoder_audit(Decoder& decoder, val options) noexcept {
       line.set("expectation", static_cast<int>(from.expectation));
       line.set("verdict", static_cast<int>(from.verdict));
       line.set("note", from.note);
-      lines.set(i, line);
+      lines.add(line);
     }
-    val object = val::object();
+    Object object;
     object.set("methods", to_objects(report.methods));
     object.set("lines", lines);
     object.set("passed", report.passed());

@@ -63,7 +63,7 @@ RotaryRule read_rule(const Options& given) {
 }
 
 val to_object(const RotaryPlan& plan) {
-  val object = val::object();
+  Object object;
   const auto maybe = [&](const char* name, const auto& value) {
     if (value) object.set(name, static_cast<double>(*value));
     else object.set(name, val::null());
@@ -76,7 +76,7 @@ val to_object(const RotaryPlan& plan) {
   object.set("axisOfPair", plan.axis_of_pair.empty() ? val::null() : to_array(plan.axis_of_pair));
   object.set("axisOffsets", plan.axis_offsets.empty() ? val::null() : to_array(plan.axis_offsets));
   if (plan.xpos) {
-    val xpos = val::object();
+    Object xpos;
     xpos.set("gamma", plan.xpos->gamma);
     xpos.set("scaleBase", plan.xpos->scale_base);
     xpos.set("center", plan.xpos->center);
