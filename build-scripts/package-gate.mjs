@@ -44,12 +44,12 @@ function examples() {
 /** What the comments "// => TEXT" of an example say that it prints. */
 const promised = (code) => [...code.matchAll(/\/\/ => (.*)$/gm)].map(([, line]) => line.trim());
 
-let browser;  // started once
+let browser;  // started once, and again should it have ended
 
 /** Opens a served folder in Chromium; resolves to what the page logs until it logs "done", and throws on any error. */
 async function inChromium(folder) {
   const { chromium } = await import('playwright-core');
-  browser ??= await chromium.launch({ executablePath: which('chromium'), args: ['--no-sandbox'], timeout: 120_000 });
+  if (!browser?.isConnected()) browser = await chromium.launch({ executablePath: which('chromium'), args: ['--no-sandbox'], timeout: 120_000 });
   const server = await serve(folder);
   const page = await browser.newPage();
   let timer;
