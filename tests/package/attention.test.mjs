@@ -87,8 +87,10 @@ test('attention: packed documents and padding neither receive nor influence', ()
   const padded = positions.padded([3], { columns: 5, side: 'left' });
   const before = attention.attend({ q, k, v, positions: padded });
   assert.deepEqual(Array.from(before.subarray(0, 8)), Array(8).fill(0));
-  for (const x of [q, k, v]) x.fill(NaN, 0, 8);
-  assert.deepEqual(attention.attend({ q, k, v, positions: padded }), before);
+  for (const what of [3, NaN, Infinity]) {
+    for (const x of [q, k, v]) x.fill(what, 0, 8);
+    assert.deepEqual(attention.attend({ q, k, v, positions: padded }), before);
+  }
   attention.dispose();
 });
 

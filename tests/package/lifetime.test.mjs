@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import * as external from 'locant/external';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -75,10 +77,12 @@ test('lifetime: 2,000 calls, failed ones among them, leave the memory as it was'
   attention.dispose();
 });
 
-test('lifetime: what is forgotten is freed by the finalizer', { skip: typeof globalThis.gc !== 'function' && 'needs --expose-gc' }, async () => {
+test('lifetime: what is forgotten is freed by the finalizer', async () => {
+  v8.setFlagsFromString('--expose_gc');
+  const gc = vm.runInNewContext('gc');
   for (let i = 0; i < 100; ++i) kinds.sinusoidal();
   for (let i = 0; i < 50 && locant.liveObjects() > 0; ++i) {
-    globalThis.gc();
+    gc();
     await new Promise((done) => setTimeout(done, 5));
   }
   assert.equal(locant.liveObjects(), 0);
