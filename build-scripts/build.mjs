@@ -73,12 +73,18 @@ export async function buildPage(options = {}) {
   return buildWorkspace('page', await buildPackage(options), options);
 }
 
+/** What a workspace's build reads. The package's own folder is not listed whole: its build copies README and LICENSE there. */
+const workspaceInputs = {
+  package: ['src', 'types', 'build.mjs', 'delta.mjs', 'package.json'].map((name) => `web/package/${name}`).concat('README.md', 'LICENSE'),
+  page: ['web/page'],
+};
+
 /** Runs a workspace's own build script, which writes dist/. */
 async function buildWorkspace(name, extra, { quiet = false } = {}) {
   const folder = `web/${name}`;
   if (!existsSync(join(root, folder, 'package.json'))) throw new Refusal(`build: there is no ${folder} yet.`);
   await ensureNodeModules();
-  return step(name, { inputs: [folder, 'package-lock.json'], outputs: [`${folder}/dist`], extra }, () =>
+  return step(name, { inputs: [...workspaceInputs[name], 'package-lock.json'], outputs: [`${folder}/dist`], extra }, () =>
     mustRun(['npm', 'run', 'build', '--workspace', folder], `Building the ${name}`, { quiet }));
 }
 
