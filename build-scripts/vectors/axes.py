@@ -352,6 +352,48 @@ def rotary_axial_lucidrains():
                          "(an axis of length 1 is at -1); rows first, then columns; interleaved pairs.")
 
 
+def rotary_axial_timm():
+    """Frequencies are powers of two in pixel mode, a ladder over half the width otherwise; the reference shape is EVA's
+    way to stretch a grid to the one trained on."""
+    import timm
+    from timm.layers import pos_embed_sincos as source
+    cases = []
+    for index, (dim, dims, pixels, reference) in enumerate([
+            (16, (3, 5), True, None), (8, (1, 4), True, None), (16, (2, 3), False, None), (32, (4, 2), False, (2, 3))]):
+        sines, cosines = source.build_rotary_pos_embed(list(dims), dim=dim, in_pixels=pixels,
+                                                       ref_feat_shape=list(reference) if reference else None)
+        tokens = sines.shape[0]
+        q, k = random_floats(980 + index, tokens, 1, dim), random_floats(990 + index, tokens, 1, dim)
+        out_q, out_k = (unbatch(source.apply_rot_embed(batch(x), sines, cosines)) for x in (q, k))
+        bands = dim // 4
+        if pixels:
+            exponents = [(mpmath.log(224, 2) - 1) * i / (bands - 1) for i in range(bands)]
+            ladder = [mpmath.pi * mpf(2) ** e for e in exponents]
+            lines = [[mpf(-1) + mpf(2) * i / (n - 1) if n > 1 else mpf(-1) for i in range(n)] for n in dims]
+        else:
+            ladder = [mpf(10000) ** (-mpf(i) / bands) for i in range(bands)]
+            scale = [mpf(r) / n for r, n in zip(reference, dims)] if reference else [mpf(1), mpf(1)]
+            lines = [[i * f for i in range(n)] for n, f in zip(dims, scale)]
+        angles = [[r * f for f in ladder] + [c * f for f in ladder] for r in lines[0] for c in lines[1]]
+        exact_q, exact_k = exact_rotation(q, angles, "interleaved"), exact_rotation(k, angles, "interleaved")
+        cases.append({
+            "name": f"{dims[0]} x {dims[1]}, width {dim}, " + ("pixels" if pixels else "positions") +
+                    (f", reference {reference[0]} x {reference[1]}" if reference else ""),
+            "parameters": {"pairing": "interleaved", "head_dim": dim, "height": dims[0], "width": dims[1], "max_res": 224,
+                           "temperature": 10000.0, "in_pixels": pixels, "reference": list(reference) if reference else None},
+            "inputs": {"q": tensor(q), "k": tensor(k)},
+            "expected": {"q": tensor(out_q), "k": tensor(out_k)},
+            "exact": {"q": tensor(exact_q), "k": tensor(exact_k),
+                      "angles": tensor(np.array([[float(a) for a in row] for row in angles]))},
+            "source_error": max(error(out_q, exact_q), error(out_k, exact_k)),
+        })
+    return document("2-D rotary, timm", "timm", timm.__version__,
+                    "layers.pos_embed_sincos: build_rotary_pos_embed, apply_rot_embed", cases,
+                    note="Rows first, then columns; interleaved pairs. In pixel mode pi * 2^linspace(0, log2(max_res) - 1) over "
+                         "coordinates linspace(-1, 1); else theta^(-4i/width) over 0, 1, ..., times reference / size where one "
+                         "is given.")
+
+
 FILES = {
     "rotary_mrope_chunked.json": rotary_mrope_chunked,
     "rotary_mrope_interleaved.json": rotary_mrope_interleaved,
@@ -360,4 +402,5 @@ FILES = {
     "rotary_axial_pixtral.json": rotary_axial_pixtral,
     "rotary_axial_llama4.json": rotary_axial_llama4,
     "rotary_axial_pixel.json": rotary_axial_lucidrains,
+    "rotary_axial_timm.json": rotary_axial_timm,
 }

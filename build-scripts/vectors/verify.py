@@ -186,6 +186,22 @@ def check_pixel(document):
         near(phase, get(case, "exact", "angles"), 1e-9, case["name"])
 
 
+def check_timm(document):
+    for case in document["cases"]:
+        p = case["parameters"]
+        bands = p["head_dim"] // 4
+        sides = (p["height"], p["width"])
+        if p["in_pixels"]:
+            ladder = 2 ** np.linspace(0, np.log2(p["max_res"] / 2), bands) * np.pi
+            lines = [np.linspace(-1, 1, n) for n in sides]
+        else:
+            ladder = np.exp(-np.log(p["temperature"]) * np.arange(bands) / bands)
+            lines = [np.arange(n) * (r / n) for n, r in zip(sides, p["reference"] or sides)]
+        rows, columns = np.meshgrid(*lines, indexing="ij")
+        phase = np.concatenate([np.outer(rows.ravel(), ladder), np.outer(columns.ravel(), ladder)], 1)
+        near(phase, get(case, "exact", "angles"), 1e-9, case["name"])
+
+
 def check_mrope_positions(document):
     """Walks the row token by token instead of group by group."""
     for case in document["cases"]:
@@ -657,6 +673,7 @@ CHECKS = {
     "rotary_axial_pixtral.json": check_axes,
     "rotary_axial_llama4.json": check_axes,
     "rotary_axial_pixel.json": check_pixel,
+    "rotary_axial_timm.json": check_timm,
     "positions_mrope.json": check_mrope_positions,
     "attention_temperature.json": check_temperature,
     "rotary_weight_permutation.json": check_permutation,

@@ -155,6 +155,28 @@ TEST_CASE("images: the pixel plan gives the angles and values of running code, g
   }
 }
 
+TEST_CASE("images: timm's plans, of pixels, of positions and of a reference grid, give the values of running code") {
+  const Json vectors = load_vectors("rotary_axial_timm");
+  REQUIRE(!vectors.at("cases").empty());
+  for (const Json& c : vectors.at("cases")) {
+    INFO(c.at("name").get<std::string>());
+    const Json& p = c.at("parameters");
+    ImageGrid grid;
+    grid.height = p.at("height");
+    grid.width = p.at("width");
+    const std::int32_t head_dim = p.at("head_dim");
+    RotaryPlan plan = p.at("in_pixels").get<bool>()
+                          ? pixel_plan({head_dim / 2, p.at("max_res"), grid.height, grid.width, PixelBands::kPowers})
+                          : axial_plan(AxialConvention::kRows, head_dim, p.at("temperature"));
+    if (!p.at("reference").is_null()) {
+      const double factors[] = {p.at("reference")[0].get<double>() / grid.height,
+                                p.at("reference")[1].get<double>() / grid.width};
+      plan = scale_axes(plan, factors);
+    }
+    check_rotation(plan, grid_positions(grid), c);
+  }
+}
+
 TEST_CASE("images: timm's pixel bands are powers of two, its other kind is the ladder by rows then columns") {
   const RotaryPlan pixels = pixel_plan({8, 224, 3, 5, PixelBands::kPowers});
   const double pi = 3.14159265358979323846;
@@ -224,6 +246,11 @@ TEST_CASE("axes: sections and sizes that do not hold are refused") {
   check_error(ErrorCode::kArgument, "the number of sections is 0", [] { chunked_axes({}); });
   check_error(ErrorCode::kArgument, "there are 6 axes of pairs, the plan has 4 pairs",
               [] { with_axes(resolve(RotaryShape{8}), interleaved_axes({2, 2, 2})); });
+  const double one[] = {1.0}, negative[] = {1.0, -1.0};
+  check_error(ErrorCode::kArgument, "there are 1 factors, the plan has 2 axes",
+              [&] { scale_axes(axial_plan(AxialConvention::kRows, 8), one); });
+  check_error(ErrorCode::kArgument, "the factor of axis 1 is -1",
+              [&] { scale_axes(axial_plan(AxialConvention::kRows, 8), negative); });
   check_error(ErrorCode::kArgument, "head_dim is 10, expected a multiple of 4",
               [] { axial_plan(AxialConvention::kRows, 10); });
   check_error(ErrorCode::kArgument, "the base is -1", [] { axial_plan(AxialConvention::kRows, 8, -1); });

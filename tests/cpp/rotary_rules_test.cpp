@@ -83,7 +83,8 @@ void check_file(const std::string& file, Make&& make) {
     CHECK(plan.attention_factor == doctest::Approx(c.at("exact").at("attention_factor").get<double>()).epsilon(1e-14));
     // The running code itself, in its own float32: within the error that the file records of it.
     const auto theirs = floats_of(c.at("expected").at("inv_freq"));
-    CHECK(largest_relative(plan.inverse_frequencies, {theirs.begin(), theirs.end()}) <= c.at("source_error").get<double>() * 1.01 + 1e-14);
+    CHECK(largest_relative(plan.inverse_frequencies, {theirs.begin(), theirs.end()}) <=
+          c.at("source_error").get<double>() * 1.01 + 1e-14);
   }
 }
 
@@ -176,8 +177,14 @@ TEST_CASE("rules: vLLM's NTK types divide pair i as their formulas say") {
     const double f = std::pow(10000.0, -2.0 * static_cast<double>(i) / 64);
     CHECK(ntk[i] == doctest::Approx(f * std::pow(s, -2.0 * (static_cast<double>(i) + 1) / 64)).epsilon(1e-14));
     const double a = std::log(s) / std::pow(32.0, b);
-    const double g = std::pow(40000.0, -2.0 * static_cast<double>(i) / 64);
-    CHECK(mixed[i] == doctest::Approx(g / std::exp(a * std::pow(static_cast<double>(i) + 1, b))).epsilon(1e-14));
+    CHECK(mixed[i] == doctest::Approx(f / std::exp(a * std::pow(static_cast<double>(i) + 1, b))).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("rules: mixed NTK divides the last pair by the factor") {
+  const auto plain = resolve(RotaryShape{64}).inverse_frequencies;
+  for (const double b : {0.3, 0.625, 1.0}) {
+    CHECK(plain[31] / frequencies_of(RotaryShape{64}, VllmMixedNtkRule{8, b})[31] == doctest::Approx(8).epsilon(1e-13));
   }
 }
 

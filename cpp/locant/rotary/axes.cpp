@@ -65,6 +65,24 @@ RotaryPlan with_axes(RotaryPlan plan, std::vector<std::uint8_t> axis_of_pair) {
   return plan;
 }
 
+RotaryPlan scale_axes(RotaryPlan plan, std::span<const double> factors) {
+  constexpr const char* kCall = "scale_axes";
+  const auto axes = static_cast<std::size_t>(plan.axes());
+  if (factors.size() != axes) {
+    throw Error(ErrorCode::kArgument,
+                sentence(kCall, ": there are ", factors.size(), " factors, the plan has ", axes, " axes"),
+                static_cast<double>(factors.size()), static_cast<double>(axes));
+  }
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    require_positive(kCall, sentence("the factor of axis ", axis), factors[axis]);
+    plan.parameters.push_back(parameter(sentence("factor of axis ", axis), factors[axis]));
+  }
+  for (std::size_t i = 0; i < plan.inverse_frequencies.size(); ++i) {
+    plan.inverse_frequencies[i] *= factors[plan.axis_of_pair.empty() ? 0 : plan.axis_of_pair[i]];
+  }
+  return plan;
+}
+
 RotaryPlan axial_plan(AxialConvention convention, std::int32_t head_dim, double base) {
   constexpr const char* kCall = "axial_plan";
   require_range(kCall, "head_dim", head_dim, 4, 65536);

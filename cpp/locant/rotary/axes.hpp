@@ -40,6 +40,10 @@ std::vector<std::uint8_t> interleaved_axes(const std::array<std::int32_t, 3>& se
 // The plan with its pairs given to axes; kArgument unless there is one axis per pair.
 RotaryPlan with_axes(RotaryPlan plan, std::vector<std::uint8_t> axis_of_pair);
 
+// The plan with the coordinates of each axis multiplied by a factor: trained side / side stretches a grid to the one
+// that the model was trained on (EVA-02). kArgument unless there is one factor above 0 for each axis.
+RotaryPlan scale_axes(RotaryPlan plan, std::span<const double> factors);
+
 enum class AxialConvention { kQwen2Vl, kPixtral, kLlama4, kRows };
 
 // A plan over two axes for a whole head. kArgument unless head_dim is a multiple of 4 and the base above 0.

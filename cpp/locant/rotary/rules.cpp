@@ -93,8 +93,6 @@ struct Resolver {
     require_finite(kCall, "b", rule.b);
     note("factor", rule.factor);
     note("b", rule.b);
-    // The base is multiplied as well: vLLM hands base * factor to the function that then divides.
-    scale_base(shape.base * rule.factor);
     const double a = std::log(rule.factor) / std::pow(pairs(), rule.b);
     for (std::int32_t i = 0; i < pairs(); ++i)
       f()[static_cast<std::size_t>(i)] /= std::exp(a * std::pow(i + 1, rule.b));

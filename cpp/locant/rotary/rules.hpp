@@ -9,8 +9,8 @@
 //   linear         f_i / s                                                  Chen et al. 2023 (position interpolation)
 //   NTK static     base' = base s^(w/(w-2))                                 bloc97 2023, "NTK-aware"
 //   NTK vLLM       base' = base s, then / s^(2/w): f_i s^(-2(i+1)/w)        vLLM, rotary_embedding, type "ntk"
-//   NTK mixed      the same without the division, but pair i divided by     vLLM, type "ntk" with mixed_b
-//                  exp(a (i+1)^b), a = ln s / (w/2)^b
+//   NTK mixed      pair i of the plain f_i divided by exp(a (i+1)^b),        kexue.fm 9706; vLLM, type "ntk" with
+//                  a = ln s / (w/2)^b: the last pair by s                    mixed_b
 //   dynamic NTK    base' = base (s n/M - (s-1))^(w/(w-2)), n = max(length, M)     emozilla 2023; Hugging Face
 //   YaRN           NTK by parts, see YarnRule                               Peng et al. 2023, section 3.2
 //   LongRoPE       f_i / e_i, e = short or long by length                   Ding et al. 2024; Phi-3
@@ -65,7 +65,7 @@ struct VllmNtkRule {
 
 struct VllmMixedNtkRule {
   double factor = 1;
-  double b = 0.625;  // mixed_b
+  double b = 1;  // mixed_b; 1: all pairs by powers of one number
 };
 
 struct DynamicNtkRule {
