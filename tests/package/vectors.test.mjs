@@ -73,6 +73,8 @@ const sinusoids = (name, options) => cases(name, (one, p, expected) => {
 });
 sinusoids('sinusoidal_interleaved', (p) => ({ base: p.base }));
 sinusoids('sinusoidal_concatenated', (p) => ({ layout: 'concatenated', base: p.base }));
+// The source multiplies by its smallest time scale.
+sinusoids('sinusoidal_t2t', (p) => ({ layout: 'tensor2tensor', base: p.max_timescale / p.min_timescale, maxFrequency: p.min_timescale }));
 sinusoids('sinusoidal_mlx', (p) => ({
   layout: 'mlx', order: p.cos_first ? 'cosine-first' : 'sine-first', base: p.max_freq / p.min_freq,
   maxFrequency: p.max_freq * (p.full_turns ? 2 * Math.PI : 1), scale: p.scale ?? undefined,
@@ -92,12 +94,37 @@ cases('bias_t5', (one, p, expected) => {
   term.dispose();
 });
 
+// Biases are computed in double and rounded once: half a step of values up to a few dozen.
+const bias = (name, make, heads, inputs) => cases(name, (one, p, expected) => {
+  const term = make(p, one.inputs);
+  close(term.bias({ heads: heads(p, one.inputs), ...inputs(p, one) }), array(expected.bias), 4e-6, one.name);
+  term.dispose();
+});
+const square = (p) => ({ positions: positions.range(p.length) });
+bias('bias_kerple', (p) => locant.kerple({ kernel: p.kind, r1: [p.r1], r2: [p.r2] }), () => 1,
+  (p, one) => ({ positions: at(array(one.inputs.distance)), queryPositions: positions.range(1) }));
+bias('bias_sandwich', (p) => locant.sandwich({ heads: p.heads, width: p.width, base: p.base }), (p) => p.heads, square);
+// The source is causal: what lies above the diagonal is not read.
+cases('bias_fire', (one, p, expected) => {
+  const [w1, b1, w2, b2] = ['w1', 'b1', 'w2', 'b2'].map((name) => array(one.inputs[name]));
+  const term = locant.fire({ c: p.c, threshold: p.threshold, epsilon: p.epsilon, w1, b1, w2, b2 });
+  const below = (list) => Array.from(list).filter((_, i) => i % p.length <= Math.floor(i / p.length) % p.length);
+  close(below(term.bias({ heads: b2.length, positions: positions.range(p.length) })), below(array(expected.bias)), 4e-6, one.name);
+  term.dispose();
+});
+
+cases('rotary_weight_permutation', (one, p, expected) => {
+  const half = locant.convertPairing(float(one.inputs.interleaved_weight), { from: 'interleaved', to: 'half-split', heads: p.heads, headDim: p.head_dim, columns: p.columns });
+  assert.deepEqual(half, float(expected.half_split_weight), one.name);
+});
+
 // Softmax and mixture in float32: a few dozen roundings of values up to about 4; scores of 1e4 lose four digits more.
-cases('attention_sdpa', (one, p, expected) => {
+for (const name of ['attention_sdpa', 'attention_softcap', 'attention_sinks']) cases(name, (one, p, expected) => {
   const [queries, heads, headDim] = one.inputs.q.shape;
   const [keys, kvHeads, valueDim] = one.inputs.v.shape;
   const terms = one.inputs.bias ? [locant.matrixBias({ heads, queries, keys, matrix: float(one.inputs.bias) })] : [];
-  const attention = locant.attention({ heads, kvHeads, headDim, valueDim, mask: { direction: 'bidirectional' }, scale: p.scale, terms });
+  const attention = locant.attention({ heads, kvHeads, headDim, valueDim, mask: { direction: 'bidirectional' }, scale: p.scale, terms,
+    softCap: p.softcap, sinkLogits: one.inputs.sinks && float(one.inputs.sinks) });
   const out = attention.attend({
     q: float(one.inputs.q), k: float(one.inputs.k), v: float(one.inputs.v), positions: positions.range(keys), queryPositions: positions.range(queries),
     mask: { visible: array(one.inputs.visible) },
