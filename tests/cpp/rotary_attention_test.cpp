@@ -7,6 +7,7 @@
 #include "locant/rotary/axes.hpp"
 #include "locant/rotary/rules.hpp"
 #include "support.hpp"
+#include "vectors.hpp"
 
 using namespace locant;
 using namespace locant::test;
@@ -148,5 +149,31 @@ TEST_CASE("rotation: content and positions permuted together permute the output;
     attention.attend(permute(tokens.q), permute(tokens.k), permute(tokens.v), positions, alone);
     CHECK(max_difference(together, permute(plain)) <= kTolerance * 4);
     CHECK(max_difference(alone, permute(plain)) > 1e-3);
+  }
+}
+
+TEST_CASE("temperature: scores are stretched by position as running code stretches them") {
+  const Json vectors = load_vectors("attention_temperature");
+  REQUIRE(!vectors.at("cases").empty());
+  for (const Json& c : vectors.at("cases")) {
+    INFO(c.at("name").get<std::string>());
+    const Json& p = c.at("parameters");
+    AttentionConfig config;
+    config.mask.direction = Direction::kBidirectional;
+    config.scale = 1.0;
+    config.temperature = Temperature{p.at("attn_scale"), p.at("floor_scale"), p.at("position_offset")};
+    PositionArrays arrays;
+    arrays.position = {ints_of(c.at("inputs").at("positions"))};
+    const std::size_t count = arrays.position[0].size();
+    arrays.row_lengths = {static_cast<std::int32_t>(count)};
+    // Queries and the one key are 1, so a score is the temperature itself.
+    const Floats q(count, 1.0f), k(1, 1.0f);
+    std::vector<WeightRequest> requests;
+    for (std::size_t t = 0; t < count; ++t) requests.push_back({0, t});
+    const auto parts =
+        Attention(config).explain(q, Positions::from_arrays(std::move(arrays)), k, Positions::range(1), requests);
+    const auto exact = doubles_of(c.at("exact").at("temperature"));
+    REQUIRE(parts.size() == exact.size());
+    for (std::size_t t = 0; t < count; ++t) CHECK(std::abs(parts[t].score[0] - exact[t]) <= 2e-7 * exact[t]);
   }
 }
