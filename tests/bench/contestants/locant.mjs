@@ -33,7 +33,7 @@ export async function open(mode, host) {
       };
     }
     // The cache is filled by attention that looks at one token alone: the filling is not what is timed.
-    const cache = locant.cache({ kvHeads, headDim, capacity: { initial: length + 1 } });
+    const cache = locant.cache({ kvHeads, headDim, capacity: { initial: length + (length >> 6) + 1 } });
     const filler = locant.attention({ heads: kvHeads, kvHeads, headDim, rotation: plan, mask: { window: { size: 1 } } });
     const chunk = 4096, width = kvHeads * headDim;
     for (let at = 0; at < length; at += chunk) {
@@ -42,13 +42,23 @@ export async function open(mode, host) {
       filler.attend({ q: part(x.pastRaw), k: part(x.pastRaw), v: part(x.pastRawValues), cache, step: cache.begin(cache.next([count])) });
     }
     filler.dispose();
+    // The cache grows step by step, as it does in use, and is taken back now and then so that it stays within
+    // a sixty-fourth of the length asked for.
+    const most = length + Math.max(1, length >> 6);
+    let rows = length;
+    const rewind = () => cache.truncate((rows = length));
+    const run = () => {
+      if (rows >= most) rewind();
+      attention.attend({ q: x.q, k: x.k, v: x.v, cache, step: cache.begin(cache.next([1])), out });
+      rows++;
+    };
     return {
-      run() {
-        const step = cache.begin(cache.next([1]));
-        attention.attend({ q: x.q, k: x.k, v: x.v, cache, step, out });
-        cache.truncate(length);  // back to where it was, so that every run is the same
+      run,
+      output() {
+        rewind();
+        run();
+        return out;
       },
-      output: () => out,
       dispose() {
         attention.dispose();
         cache.dispose();
