@@ -17,7 +17,7 @@ import {
 } from './check.js';
 import type { Context } from './context.js';
 import type { Frame, Memory } from './memory.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleBeside, handleOf, OwnedObject } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { Address, RawAttention } from './raw.js';
 import { writePlan } from './rotary.js';
@@ -51,13 +51,13 @@ export function requireHeads(call: string, heads: number, kvHeads: number, headD
 }
 
 /** What attention and decoder layers are given alike: mask, rotation, terms, scale, cap and temperature, checked. */
-export function layerOf(call: string, at: string, given: Omit<DecoderLayer, 'mask'> & { readonly mask?: MaskOptions }): object {
+export function layerOf(context: Context, call: string, at: string, given: Omit<DecoderLayer, 'mask'> & { readonly mask?: MaskOptions }): object {
   const { mask, rotation = null, terms = [], valueTerm = null, scale, softCap, temperature } = given;
   const of = (name: string): string => `${at}${name}`;
   if (!Array.isArray(terms)) argumentFault(`${call}: ${of('terms')} is ${show(terms)}, expected an array`);
   const termHandle = (name: string, term: unknown, kind: typeof Score | typeof Value, word: string): object => {
     if (!(term instanceof kind)) argumentFault(`${call}: ${of(name)} is ${show(term)}, expected a ${word} term of this library`);
-    return handleOf(term, call);
+    return handleBeside(context, term as Score, call, of(name));
   };
   let warmth: object | undefined;
   if (temperature !== undefined) {
@@ -71,7 +71,7 @@ export function layerOf(call: string, at: string, given: Omit<DecoderLayer, 'mas
   return {
     mask: maskOf(call, of('mask'), mask),
     rotation: rotation === null ? null : writePlan(call, of('rotation'), rotation),
-    terms: terms.map((term: unknown, i: number) => termHandle(`terms[${i}]`, term, Score, 'score')),
+    terms: Array.from(terms, (term: unknown, i: number) => termHandle(`terms[${i}]`, term, Score, 'score')),
     valueTerm: valueTerm === null ? null : termHandle('valueTerm', valueTerm, Value, 'value'),
     scale: scale === undefined ? undefined : finite(call, of('scale'), scale),
     softCap: softCap === undefined ? undefined : positive(call, of('softCap'), softCap),
@@ -88,14 +88,16 @@ export function writeMask(frame: Frame, call: string, given: CallMask | undefine
 }
 
 export class AttentionLayer extends OwnedObject<RawAttention> implements Attention {
+  readonly #context: Context;
   readonly #memory: Memory;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
   readonly valueDim: number;
 
-  constructor({ memory, census }: Context, given: AttentionOptions) {
+  constructor(context: Context, given: AttentionOptions) {
     const call = 'attention';
+    const { memory, census } = context;
     const { heads, headDim, kvHeads = heads, valueDim = headDim, sinkLogits, ...layer } = options(call, given,
       ['heads', 'kvHeads', 'headDim', 'valueDim', 'mask', 'rotation', 'terms', 'valueTerm', 'scale', 'softCap', 'sinkLogits', 'temperature']);
     requireHeads(call, heads, kvHeads, headDim);
@@ -104,10 +106,11 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
       kvHeads,
       headDim,
       valueDim: integer(call, 'valueDim', valueDim, 1, mostHeads),
-      ...layerOf(call, '', layer),
+      ...layerOf(context, call, '', layer),
       sinkLogits: sinkLogits === undefined ? undefined : float32(call, 'sinkLogits', sinkLogits, heads, `${heads} heads`),
     };
     super(census, 'attention', memory.call(call, () => memory.done(memory.raw.makeAttention(checked))));
+    this.#context = context;
     this.#memory = memory;
     this.heads = heads;
     this.kvHeads = kvHeads;
@@ -151,7 +154,7 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
     const { q, k, v, cache, step, layer = 0, mask, out } =
       options(call, given, ['q', 'k', 'v', 'cache', 'step', 'layer', 'mask', 'out']);
     if (!(cache instanceof LayerCache)) argumentFault(`${call}: cache is ${show(cache)}, expected a cache of this library`);
-    const cacheHandle = handleOf(cache, call);
+    const cacheHandle = handleBeside(this.#context, cache, call, 'cache');
     const serial = stepOf(call, cache, step);
     integer(call, 'layer', layer, 0, cache.layers - 1);
     const { tokens } = step.positions;
@@ -174,7 +177,7 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
     this.#queries(call, q, queries);
     this.#keys(call, k, keys);
     if (!Array.isArray(requests)) argumentFault(`${call}: requests is ${show(requests)}, expected an array`);
-    const pairs = Int32Array.from(requests.flatMap((request: unknown, i: number) => {
+    const pairs = Int32Array.from(Array.from(requests as readonly unknown[]).flatMap((request: unknown, i: number) => {
       const { head, query } = options<{ head: number; query: number }>(`${call}: requests[${i}]`, request as never, ['head', 'query']);
       return [
         integer(call, `requests[${i}].head`, head, 0, this.heads - 1),

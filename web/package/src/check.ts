@@ -65,9 +65,33 @@ export function choice<T extends string>(call: string, name: string, value: unkn
   return index;
 }
 
+// Read from the array itself, whatever a subclass says of it: these numbers become addresses.
+const ofTypedArray = (name: 'length' | 'byteLength'): ((array: ArrayBufferView) => number) => {
+  const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Float32Array.prototype), name)!;
+  return (array) => get!.call(array) as number;
+};
+const trueLength = ofTypedArray('length');
+const trueBytes = ofTypedArray('byteLength');
+
+/** Refuses an array that does not have the length that it says, or whose buffer was transferred to somebody else. */
+export function honest<T extends Float32Array | Float64Array | Int32Array | Uint8Array>(call: string, name: string, array: T): T {
+  if (trueLength(array) !== array.length || trueBytes(array) !== array.byteLength) {
+    argumentFault(`${call}: ${name} says it holds ${array.length} values, expected the ${trueLength(array)} that it has`, array.length, trueLength(array));
+  }
+  if (array.length === 0) {
+    try {
+      new Uint8Array(array.buffer, 0, 0);
+    } catch (cause) {
+      throw makeError('argument', `${call}: ${name} has been transferred away and holds nothing any more`, undefined, undefined, { cause });
+    }
+  }
+  return array;
+}
+
 /** A Float32Array, of `expected` values if that is given; `shape` says in words where that number comes from. */
 export function float32(call: string, name: string, value: unknown, expected?: number, shape?: string): Float32Array {
   if (!(value instanceof Float32Array)) argumentFault(`${call}: ${name} is ${show(value)}, expected a Float32Array`);
+  honest(call, name, value);
   if (expected !== undefined && value.length !== expected) {
     throw makeError('shape', `${call}: ${name} holds ${value.length} values, expected ${shape} = ${expected}`,
       value.length, expected);
@@ -77,14 +101,14 @@ export function float32(call: string, name: string, value: unknown, expected?: n
 
 /** Finite numbers, as a Float64Array. */
 export function float64(call: string, name: string, value: unknown): Float64Array {
-  const list = value instanceof Float64Array ? Array.from(value) : value;
+  const list = value instanceof Float64Array ? Array.from(honest(call, name, value)) : value;
   if (!Array.isArray(list)) argumentFault(`${call}: ${name} is ${show(value)}, expected a Float64Array or an array of numbers`);
   return Float64Array.from(list, (entry: unknown, i) => finite(call, `${name}[${i}]`, entry));
 }
 
 /** Integers that fit int32, as an Int32Array. `what` says whether a number outside is a position or another argument. */
 export function int32s(call: string, name: string, value: unknown, code: 'argument' | 'position-range' = 'argument'): Int32Array {
-  if (value instanceof Int32Array) return value;
+  if (value instanceof Int32Array) return honest(call, name, value);
   if (!Array.isArray(value)) {
     argumentFault(`${call}: ${name} is ${show(value)}, expected an Int32Array or an array of integers`);
   }
@@ -104,7 +128,7 @@ export function int32s(call: string, name: string, value: unknown, code: 'argume
 
 /** Ones and zeros, as a Uint8Array. */
 export function flags(call: string, name: string, value: unknown): Uint8Array {
-  if (value instanceof Uint8Array) return value;
+  if (value instanceof Uint8Array) return honest(call, name, value);
   if (!Array.isArray(value)) {
     argumentFault(`${call}: ${name} is ${show(value)}, expected a Uint8Array or an array of booleans`);
   }

@@ -21,11 +21,11 @@ import type {
 import { sinusoidNames, sinusoidOf, tableNames, tableOf } from './absolute.js';
 import { layerOf, requireHeads, writeMask } from './attention.js';
 import { LayerCache } from './cache.js';
-import { argumentFault, choice, finite, int32s, integer, maxPosition, options, positive, result, show } from './check.js';
+import { argumentFault, choice, finite, int32s, integer, maxPosition, options, positive, result, show, honest } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import { makeError } from './errors.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleBeside, handleOf, OwnedObject } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { RawDecoder } from './raw.js';
 
@@ -43,7 +43,7 @@ const verdicts = ['pass', 'fail', 'not-applicable'] as const;
 const none = new Int32Array(0);
 const mostWidth = 1048576;
 
-function configOf(call: string, given: DecoderConfig): object {
+function configOf(context: Context, call: string, given: DecoderConfig): object {
   const { vocabulary, width, heads, kvHeads = heads, headDim, feedForwardWidth, norm = 'rms', normEpsilon = 1e-5,
     feedForward = 'gated', activation = 'silu', embeddings = 'tied', biases = 'none', inputPosition = null, layers } =
     options(call, given, ['vocabulary', 'width', 'heads', 'kvHeads', 'headDim', 'feedForwardWidth', 'norm', 'normEpsilon',
@@ -64,9 +64,9 @@ function configOf(call: string, given: DecoderConfig): object {
     embeddings: choice(call, 'embeddings', embeddings, embeddingKinds),
     biases: choice(call, 'biases', biases, biasKinds),
     inputPosition: inputPosition === null ? null : inputOf(call, inputPosition, width),
-    layers: (layers as readonly DecoderLayer[]).map((layer, i) => {
-      const read = options(`${call}: layers[${i}]`, layer, ['rotation', 'terms', 'valueTerm', 'mask', 'scale', 'softCap', 'temperature']);
-      return layerOf(call, `layers[${i}].`, read);
+    layers: Array.from(layers as readonly DecoderLayer[], (layer, i) => {
+      const read = options(`${call}: layers[${i}]`, layer ?? (null as never), ['rotation', 'terms', 'valueTerm', 'mask', 'scale', 'softCap', 'temperature']);
+      return layerOf(context, call, `layers[${i}].`, read);
     }),
   };
 }
@@ -91,6 +91,7 @@ function weightsOf(call: string, given: DecoderWeights): object {
     const files = Array.isArray(safetensors) ? safetensors : [safetensors];
     for (const file of files) {
       if (!(file instanceof Uint8Array)) argumentFault(`${call}: safetensors is ${show(file)}, expected a Uint8Array, or an array of them`);
+      honest(call, 'safetensors', file);
     }
     return { safetensors: files };
   }
@@ -115,7 +116,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
   constructor(context: Context, config: DecoderConfig, weights: DecoderWeights) {
     const call = 'decoder';
     const { memory, census } = context;
-    const checked = configOf(call, config);
+    const checked = configOf(context, call, config);
     const from = weightsOf(call, weights);
     super(census, 'decoder', memory.call(call, () => memory.done(memory.raw.makeDecoder(checked, from))));
     this.#context = context;
@@ -174,7 +175,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
       throw makeError('shape', `${call}: tokens holds ${ids.length} values, expected one per token of positions = ${positions.tokens}`,
         ids.length, positions.tokens);
     }
-    const cacheHandle = cache === undefined ? undefined : cacheOf(call, cache);
+    const cacheHandle = cache === undefined ? undefined : cacheOf(this.#context, call, cache);
     const of = sequences === undefined ? none : int32s(call, 'sequences', sequences);
     if (sequences !== undefined && cache === undefined) argumentFault(`${call}: sequences is given, expected a cache beside it`);
     const indices = this.#wanted(call, wanted, positions);
@@ -203,7 +204,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     const { prompts, cache, newTokens = 32, stopTokens = none, temperature = 0, topK = 0, topP = 1, seed = 0, prefillChunk = 512 } =
       options(call, given, ['prompts', 'cache', 'newTokens', 'stopTokens', 'temperature', 'topK', 'topP', 'seed', 'prefillChunk']);
     if (!Array.isArray(prompts)) argumentFault(`${call}: prompts is ${show(prompts)}, expected an array of prompts`);
-    const rows = (prompts as readonly Integers[]).map((prompt, i) => this.#tokens(call, `prompts[${i}]`, prompt));
+    const rows = Array.from(prompts as readonly Integers[], (prompt, i) => this.#tokens(call, `prompts[${i}]`, prompt));
     const checked = {
       newTokens: integer(call, 'newTokens', newTokens, 1, maxPosition),
       stopTokens: this.#tokens(call, 'stopTokens', stopTokens),
@@ -213,7 +214,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
       seed: integer(call, 'seed', seed, 0, maxPosition),
       prefillChunk: integer(call, 'prefillChunk', prefillChunk, 1, maxPosition),
     };
-    const cacheHandle = cache === undefined ? null : cacheOf(call, cache);
+    const cacheHandle = cache === undefined ? null : cacheOf(this.#context, call, cache);
     const all = Int32Array.from(rows.flatMap((row) => Array.from(row)));
     const lengths = Int32Array.from(rows, (row) => row.length);
     const generated = memory.call(call, (frame) =>
@@ -274,7 +275,7 @@ const methodInLayers = (raw: ReturnType<RawDecoder['describe']>[number]): Method
   layers: Array.from(raw.layers),
 });
 
-function cacheOf(call: string, cache: unknown): ReturnType<typeof handleOf<import('./raw.js').RawCache>> {
+function cacheOf(context: Context, call: string, cache: unknown): ReturnType<typeof handleOf<import('./raw.js').RawCache>> {
   if (!(cache instanceof LayerCache)) argumentFault(`${call}: cache is ${show(cache)}, expected a cache of this library`);
-  return handleOf(cache, call);
+  return handleBeside(context, cache, call, 'cache');
 }

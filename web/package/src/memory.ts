@@ -3,12 +3,24 @@
 // A view of WebAssembly memory dies when the memory grows, which any call can make it do. So views are derived anew for
 // each copy and none is kept or handed out.
 import type { ErrorCode } from '../types/locant.js';
-import { makeError } from './errors.js';
+import { LocantError, makeError } from './errors.js';
 import type { Address, Raw } from './raw.js';
 
 const scratchBytes = 1 << 18;
 const border = 64;
 const roundUp = (bytes: number): number => Math.ceil(bytes / border) * border;
+
+/**
+ * What else can be thrown on the way in and out, as a typed error: arrays that were transferred away, objects of another
+ * instance of the library, or the module's own end.
+ */
+function typed(call: string, fault: unknown): unknown {
+  if (fault instanceof LocantError) return fault;
+  const said = fault instanceof Error ? fault.message : String(fault);
+  return fault instanceof WebAssembly.RuntimeError
+    ? makeError('internal', `${call}: the module gave up on these arguments: ${said}`, undefined, undefined, { cause: fault })
+    : makeError('argument', `${call}: an argument could not be taken over: ${said}`, undefined, undefined, { cause: fault });
+}
 
 /** What one call borrows. */
 export class Frame {
@@ -93,6 +105,8 @@ export class Memory {
     this.#call = call;
     try {
       return body(frame);
+    } catch (fault) {
+      throw typed(call, fault);
     } finally {
       frame.release();
       this.#scratchUsed = 0;

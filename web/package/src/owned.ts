@@ -44,6 +44,14 @@ export abstract class OwnedObject<H extends Handle> {
     return object.#handle;
   }
 
+  /** The same for an argument, which must belong to the library of `host`; ArgumentError where it is of another instance. */
+  static handleBeside<H extends Handle>(host: { readonly census: Census }, object: OwnedObject<H>, call: string, name: string): H {
+    if (object.#census !== host.census) {
+      throw makeError('argument', `${call}: ${name} belongs to another instance of the library, expected one of the same load()`);
+    }
+    return OwnedObject.handleOf(object, call);
+  }
+
   static {
     // Where the engine has the symbol (Node 20, browsers of 2025), `using` works.
     if (typeof Symbol.dispose === 'symbol') {
@@ -59,3 +67,4 @@ export abstract class OwnedObject<H extends Handle> {
 }
 
 export const handleOf = OwnedObject.handleOf;
+export const handleBeside = OwnedObject.handleBeside;

@@ -230,9 +230,9 @@ export class Builders implements PositionBuilders {
     const afterIndex = choice(call, 'after', after, afters);
     const sideIndex = choice(call, 'side', side, sides);
     if (!Array.isArray(rows)) argumentFault(`${call}: rows is ${show(rows)}, expected an array of runs per row`);
-    const checked = (rows as readonly unknown[]).map((runs, r) => {
+    const checked = Array.from(rows as readonly unknown[], (runs, r) => {
       if (!Array.isArray(runs)) argumentFault(`${call}: rows[${r}] is ${show(runs)}, expected an array of runs`);
-      return (runs as readonly unknown[]).map((run, i) => runOf(call, `rows[${r}][${i}]`, run));
+      return Array.from(runs as readonly unknown[], (run, i) => runOf(call, `rows[${r}][${i}]`, run));
     });
     return this.#memory.call(call, () => readPositions(this.#memory, this.#memory.raw.positionsMultimodal(checked, afterIndex, sideIndex)));
   }
@@ -245,7 +245,7 @@ export class Builders implements PositionBuilders {
     if (!Array.isArray(arrays.position) || arrays.position.length === 0) {
       argumentFault(`${call}: position is ${show(arrays.position)}, expected one array per axis`);
     }
-    const axes = (arrays.position as readonly Integers[]).map((axis, i) => int32s(call, `position[${i}]`, axis, 'position-range'));
+    const axes = Array.from(arrays.position as readonly Integers[], (axis, i) => int32s(call, `position[${i}]`, axis, 'position-range'));
     const tokens = axes[0]!.length;
     for (const [i, axis] of axes.entries()) {
       if (axis.length !== tokens) {

@@ -11,7 +11,7 @@ import type {
   Rotation,
   RotationOptions,
 } from '../types/locant.js';
-import { argumentFault, choice, finite, float32, float64, int32s, integer, maxPosition, mostHeads, options, positive, result, show } from './check.js';
+import { argumentFault, choice, finite, float32, float64, int32s, integer, maxPosition, mostHeads, options, positive, result, show, honest } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import type { Memory } from './memory.js';
@@ -185,6 +185,7 @@ export function writePlan(call: string, name: string, value: unknown): RawPlan {
   if (axisOfPair !== null && !(axisOfPair instanceof Uint8Array)) {
     argumentFault(`${call}: ${of('axisOfPair')} is ${show(axisOfPair)}, expected a Uint8Array or null`);
   }
+  if (axisOfPair !== null) honest(call, of('axisOfPair'), axisOfPair);
   if (!Array.isArray(plan.parameters)) argumentFault(`${call}: ${of('parameters')} is ${show(plan.parameters)}, expected an array`);
   return {
     inverseFrequencies: float64(call, of('inverseFrequencies'), plan.inverseFrequencies),
@@ -197,7 +198,7 @@ export function writePlan(call: string, name: string, value: unknown): RawPlan {
     xpos: xpos === null ? null : xposOf(call, of('xpos'), xpos),
     rule: String(plan.rule),
     base: base === null ? null : finite(call, of('base'), base),
-    parameters: plan.parameters.map((entry) => ({ name: String(entry?.name), value: String(entry?.value) })),
+    parameters: Array.from(plan.parameters, (entry) => ({ name: String(entry?.name), value: String(entry?.value) })),
     length: length === null ? null : integer(call, of('length'), length, 0, Number.MAX_SAFE_INTEGER),
   };
 }
