@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildPackage, cmakeBuild } from '../../build-scripts/build.mjs';
 import { isScript, main, mustRun, readOptions, Refusal, root, which } from '../../build-scripts/lib/command.mjs';
+import { newestNode } from '../../build-scripts/lib/npm.mjs';
 import { openBrowser } from './browser.mjs';
 import { cases } from './cases.mjs';
 import { report } from './report.mjs';
@@ -69,13 +70,9 @@ async function prepare(options) {
   };
 }
 
-/** The newest Node that is at hand: relaxed SIMD needs 22. */
-async function findNode(modules) {
-  if (Number(process.versions.node.split('.')[0]) >= 22) return process.execPath;
-  const found = ['node/bin/node', `node-bin-linux-${process.arch}/bin/node`, `node-linux-${process.arch}/bin/node`]
-    .map((name) => join(modules, name)).find((path) => existsSync(path));
-  return found ?? process.execPath;
-}
+/** A Node that has relaxed SIMD (22 or newer): this one, or the newest, which the tests install too. */
+const findNode = async () =>
+  Number(process.versions.node.split('.')[0]) >= 22 ? process.execPath : (await newestNode()) ?? process.execPath;
 
 function inNode(program, job, places, timeout) {
   return new Promise((resolve) => {
@@ -134,7 +131,7 @@ async function run() {
   const rounds = Number(values.rounds ?? (values.quick ? 7 : 15));
   if (!Number.isInteger(rounds) || rounds < 1) throw new Refusal(`bench: --rounds is ${values.rounds}, expected a number of turns.`);
   const places = await prepare(values);
-  const node = await findNode(places.modules);
+  const node = await findNode();
   const chosen = cases.filter((c) => new RegExp(values.only).test(c.id) && (!values.quick || c.quick));
   if (chosen.length === 0) throw new Refusal(`bench: no case matches ${values.only}.`);
 
