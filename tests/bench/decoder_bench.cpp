@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 #ifdef __wasm__
 #include <emscripten.h>
@@ -30,19 +29,12 @@
 #include "locant/decoder/decoder.hpp"
 #include "locant/decoder/llama.hpp"
 #include "locant/simd/tiles.hpp"
+#include "processor_time.hpp"
 
 namespace {
 
-// Seconds of processor time of this process: other work on the machine only ever adds to a figure, so the least is taken.
-#ifdef __EMSCRIPTEN__
-EM_JS(double, processor_time, (), {
-  const used = process.cpuUsage();
-  return (used.user + used.system) / 1e6;
-});
-#else
-double processor_time() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-#endif
-double now() { return processor_time(); }
+// Seconds: other work on the machine only ever adds to a figure, so the least is taken.
+double now() { return processor_time() / 1000; }
 
 volatile float sink;
 

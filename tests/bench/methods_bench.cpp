@@ -8,12 +8,7 @@
 // of some rounds, since other work on the machine only ever adds to it.
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <vector>
-
-#ifdef __EMSCRIPTEN__
-#include <emscripten.h>
-#endif
 
 #include "locant/absolute/learned_table.hpp"
 #include "locant/absolute/sinusoidal.hpp"
@@ -23,20 +18,11 @@
 #include "locant/bias/shaw.hpp"
 #include "locant/bias/t5.hpp"
 #include "locant/bias/transformer_xl.hpp"
+#include "processor_time.hpp"
 
 using namespace locant;
 
 namespace {
-
-// Milliseconds of processor time of this process.
-#ifdef __EMSCRIPTEN__
-EM_JS(double, processor_time, (), {
-  const used = process.cpuUsage();
-  return (used.user + used.system) / 1000;
-});
-#else
-double processor_time() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-#endif
 
 // The work is done `times` times a round, so that a round is long against the clock's steps.
 template <class Work>

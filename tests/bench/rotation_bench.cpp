@@ -9,31 +9,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <vector>
-
-#ifdef __EMSCRIPTEN__
-#include <emscripten.h>
-#endif
 
 #include "locant/rotary/rotation.hpp"
 #include "locant/rotary/rules.hpp"
+#include "processor_time.hpp"
 
 using namespace locant;
 
 namespace {
-
-// Milliseconds of processor time of this process (WebAssembly: of Node).
-// clang-format off
-#ifdef __EMSCRIPTEN__
-EM_JS(double, processor_time, (), {
-  const used = process.cpuUsage();
-  return (used.user + used.system) / 1000;
-});
-#else
-double processor_time() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-#endif
-// clang-format on
 
 template <class Work>
 void measure(double& best, Work&& work) {

@@ -810,7 +810,7 @@ export interface AttentionOptions {
 
 /** What one call adds to the mask. */
 export interface CallMask {
-  /** [rows], or one number for all rows: tokens of an order below this see each other both ways (prefix-LM). */
+  /** [rows], or one entry that serves all rows: tokens of an order below this see each other both ways (prefix-LM). */
   readonly prefix?: Integers;
   /**
    * 1 = may see: row after row [queries of the row, keys of the row]; the keys of a cached row are its stored rows with
