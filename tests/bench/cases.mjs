@@ -22,6 +22,8 @@ export const cases = [
   prefill('9/3x64', 8192, { id: 'window 512 9/3x64 8192', window: 512, ours: true }),
   prefill('9/3x64', 8192, { id: 'packed 8x1024 9/3x64 8192', packed: 8, ours: true }),
   prefill('9/3x64', 32768, { id: 'prefill 9/3x64 32768', ours: true, once: true }),
+  { id: 'decoder 135M', kind: 'decoder', layers: 30, vocabulary: 49152, width: 576, heads: 9, kvHeads: 3, headDim: 64,
+    feedForwardWidth: 1536, tokens: 512, quick: true },
 ];
 
 /** Small shapes for the check before anything is timed, one per kind. */

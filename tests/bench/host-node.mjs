@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { contest, openLimits } from './contest.mjs';
+import { decoderContest } from './decoder.mjs';
 import { nativeContest } from './native.mjs';
 
 const { job, places } = JSON.parse(readFileSync(0, 'utf8'));
@@ -44,6 +45,6 @@ const host = {
   limits: () => openLimits(Object.fromEntries(Object.entries(places.limits).map(([set, file]) => [set, readFileSync(file)])), now),
 };
 
-const answer = await (job.native ? nativeContest(job, host) : contest(job, host));
+const answer = await (job.native ? nativeContest : job.case.kind === 'decoder' ? decoderContest : contest)(job, host);
 answer.peakMemory = process.resourceUsage().maxRSS * 1024;
 process.stdout.write(`\n${JSON.stringify(answer)}\n`, () => process.exit(0));

@@ -1,5 +1,6 @@
 // What the measurements say: one line per contest while it runs, and the table of targets at the end.
 import { cacheBytes, operations } from './cases.mjs';
+import { lineDecoder, reportDecoder } from './decoder.mjs';
 
 const sorted = (values) => [...values].sort((a, b) => a - b);
 export function median(values) {
@@ -30,6 +31,7 @@ function judge(c, answer, ours, set) {
 }
 
 function line(c, host, answer) {
+  if (c.kind === 'decoder') return lineDecoder(c, host, answer);
   if (answer.failed) return `${c.id}, ${host}: failed: ${answer.failed}`;
   const parts = Object.entries(answer.results).map(([name, { samples, failed }]) =>
     (failed ? `${name}: failed (${failed.slice(0, 80)})` : `${name} ${short(median(samples))} ms${spread(samples)}`));
@@ -80,6 +82,7 @@ function table(all, cases) {
     }
     out.push('');
   }
+  out.push(...reportDecoder(all, cases));
   if (all.firstUse.length > 0) {
     const ms = median(all.firstUse);
     out.push(`first use: module ready ${short(ms)} ms after its bytes in Node${ms <= 30 ? ', reached' : ', not reached'} (at most 30)`, '');

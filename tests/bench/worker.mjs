@@ -1,5 +1,6 @@
 // Runs one contest in a module worker of a page; browser.mjs serves the folders under these addresses.
 import { contest, openLimits } from './contest.mjs';
+import { decoderContest } from './decoder.mjs';
 
 const address = (name) => new URL(`/modules/${name}`, self.location.origin).href;
 const text = async (url) => (await fetch(url)).text();
@@ -28,7 +29,7 @@ const host = (places) => ({
 
 self.onmessage = async ({ data: { job, places } }) => {
   try {
-    self.postMessage(await contest(job, host(places)));
+    self.postMessage(await (job.case.kind === 'decoder' ? decoderContest : contest)(job, host(places)));
   } catch (error) {
     self.postMessage({ case: job.case.id, results: {}, peaks: {}, reads: [], failed: String(error?.message ?? error) });
   }
