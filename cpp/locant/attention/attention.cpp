@@ -27,7 +27,7 @@ AttentionConfig checked(AttentionConfig config) {
     term->require_fits(shape.heads, shape.kv_heads, shape.head_dim);
   }
   if (config.value_term) config.value_term->require_fits(shape.heads, shape.kv_heads, shape.value_dim);
-  if (config.scale) require_finite(kCall, "scale", *config.scale);
+  if (config.scale) require_positive(kCall, "scale", *config.scale);
   if (config.soft_cap) require_positive(kCall, "the soft cap", *config.soft_cap);
   if (!config.sink_logits.empty()) {
     require_size(kCall, "sink logits", config.sink_logits.size(), static_cast<std::size_t>(shape.heads), "one per head");
