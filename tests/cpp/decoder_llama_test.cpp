@@ -20,7 +20,7 @@ LlamaParameters parameters_of(const Json& config) {
   out.num_attention_heads = config.at("num_attention_heads");
   out.num_key_value_heads = config.at("num_key_value_heads").get<std::int32_t>();
   out.head_dim = config.at("head_dim").get<std::int32_t>();
-  out.rms_norm_eps = config.at("rms_norm_eps");
+  out.rms_norm_eps = config.at("rms_norm_eps").get<double>();
   out.embeddings = config.at("tie_word_embeddings").get<bool>() ? Embeddings::kTied : Embeddings::kSeparate;
   const Json& rope = config.at("rope_parameters");
   out.rope_theta = rope.at("rope_theta");
@@ -105,6 +105,108 @@ Decoder load_gpt2(const Json& c) {
   return Decoder(config, from_gpt2(Safetensors(file), config));
 }
 
+// Gemma 2: the same decoder with norms on both sides, (1 + w), scaled embeddings, soft caps, a window in every other layer.
+Decoder load_gemma2(const Json& c) {
+  DecoderConfig config = llama_config(parameters_of(c));
+  config.norm = Norm::kRmsFromOne;
+  config.norm_placement = NormPlacement::kBeforeAndAfter;
+  REQUIRE(c.at("hidden_activation") == "gelu_pytorch_tanh");
+  config.activation = Activation::kGeluTanh;
+  config.embedding_scale = std::sqrt(static_cast<double>(config.width));
+  config.logit_soft_cap = c.at("final_logit_softcapping").get<double>();
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    layer.scale = 1 / std::sqrt(c.at("query_pre_attn_scalar").get<double>());
+    layer.soft_cap = c.at("attn_logit_softcapping").get<double>();
+    if (c.at("layer_types")[i] == "sliding_attention") layer.mask.window = Window{c.at("sliding_window"), WindowConvention::kCountsCurrent, 0};
+  }
+  const auto file = load_bytes(c.at("weights"));
+  const Safetensors source(file);
+  return Decoder(config, load_weights(config, {&source, 1}));
+}
+
+// MPT: ALiBi, LayerNorm without bias (given here as one of zeros), plain GELU, q, k and v in one matrix.
+Decoder load_mpt(const Json& c) {
+  DecoderConfig config;
+  config.vocabulary = c.at("vocab_size");
+  config.width = c.at("d_model");
+  config.heads = config.kv_heads = c.at("n_heads");
+  config.head_dim = config.width / config.heads;
+  config.feed_forward_width = config.width * c.at("expansion").get<std::int32_t>();
+  config.norm = Norm::kLayer;
+  config.norm_epsilon = c.at("layer_norm_epsilon");
+  config.feed_forward = FeedForward::kPlain;
+  config.activation = Activation::kGelu;
+  config.layers.resize(c.at("n_layers"));
+  for (LayerConfig& layer : config.layers) layer.score_terms = {std::make_shared<Alibi>(alibi_slopes(config.heads))};
+  const auto file = load_bytes(c.at("weights"));
+  const Safetensors source(file);
+  Weights weights;
+  for (const TensorInfo& info : decoder_tensors(config)) {
+    const std::span<float> to = weights.add(info);
+    if (info.name.ends_with(".bias")) continue;
+    std::string name = info.name;
+    std::size_t part = 0;
+    const std::pair<const char*, const char*> names[] = {
+        {"model.layers.", "transformer.blocks."}, {"model.norm.", "transformer.norm_f."}, {"model.embed_tokens", "transformer.wte"},
+        {"input_layernorm", "norm_1"}, {"post_attention_layernorm", "norm_2"}, {"self_attn.o_proj", "attn.out_proj"},
+        {"mlp.up_proj", "ffn.up_proj"}, {"mlp.down_proj", "ffn.down_proj"}, {"self_attn.q_proj", "attn.Wqkv"},
+        {"self_attn.k_proj", "attn.Wqkv"}, {"self_attn.v_proj", "attn.Wqkv"}};
+    if (name.find("k_proj") != std::string::npos) part = 1;
+    if (name.find("v_proj") != std::string::npos) part = 2;
+    for (const auto& [ours, theirs] : names) {
+      const auto at = name.find(ours);
+      if (at != std::string::npos) name.replace(at, std::string(ours).size(), theirs);
+    }
+    const StoredTensor* tensor = source.find(name);
+    REQUIRE_MESSAGE(tensor != nullptr, name);
+    std::vector<float> stored(tensor_size("test", tensor->info));
+    source.read(*tensor, stored);
+    std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(part * to.size()), to.size(), to.begin());
+  }
+  return Decoder(config, std::move(weights));
+}
+
+// The tiny Llama's weights under the rule, window, temperature or layers without position that a case names.
+Decoder load_variant(const Json& shape, const Json& c) {
+  const Json& p = c.at("parameters");
+  const Json& rope = p.at("rope_parameters");
+  const std::string type = rope.at("rope_type");
+  const double maximum = p.at("max_position_embeddings"), original = rope.value("original_max_position_embeddings", maximum);
+  Json config = shape;
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", rope.at("rope_theta")}};
+  LlamaParameters parameters = parameters_of(config);
+  parameters.length = static_cast<std::int64_t>(c.at("inputs").at("tokens").at("data").size());
+  if (type == "linear") parameters.rope_rule = LinearRule{.factor = rope.at("factor")};
+  if (type == "dynamic") parameters.rope_rule = DynamicNtkRule{rope.at("factor"), p.at("max_position_embeddings").get<std::int64_t>()};
+  if (type == "yarn") {
+    YarnRule rule;
+    rule.factor = rope.at("factor"), rule.original_length = original;
+    if (rope.contains("beta_fast")) rule.beta_fast = rope.at("beta_fast"), rule.beta_slow = rope.at("beta_slow");
+    if (rope.contains("truncate") && !rope.at("truncate").get<bool>()) rule.ramp_ends = RampEnds::kExact;
+    if (rope.contains("attention_factor")) rule.attention_factor = rope.at("attention_factor").get<double>();
+    if (rope.contains("mscale")) rule.mscale = rope.at("mscale").get<double>(), rule.mscale_all_dim = rope.at("mscale_all_dim").get<double>();
+    parameters.rope_rule = rule;
+  }
+  if (type == "longrope") {
+    LongRopeRule rule;
+    rule.short_factors = rope.at("short_factor").get<std::vector<double>>(), rule.long_factors = rope.at("long_factor").get<std::vector<double>>();
+    rule.original_length = static_cast<std::int64_t>(original), rule.factor = rope.at("factor").get<double>();
+    parameters.rope_rule = rule;
+  }
+  if (p.contains("sliding_window") && p.at("sliding_window").is_number()) parameters.sliding_window = p.at("sliding_window").get<std::int32_t>();
+  DecoderConfig decoder = llama_config(parameters);
+  for (std::size_t i = 0; i < decoder.layers.size(); ++i) {
+    if (p.contains("no_rope_layers") && p.at("no_rope_layers")[i] == 0) decoder.layers[i].rotation.reset();
+    if (rope.contains("llama_4_scaling_beta")) {
+      decoder.layers[i].temperature = Temperature{.slope = rope.at("llama_4_scaling_beta"), .period = original, .shift = 0};
+    }
+  }
+  const auto file = load_bytes(shape.at("weights"));
+  const Safetensors source(file);
+  return Decoder(decoder, load_weights(decoder, {&source, 1}));
+}
+
 // transformers computes in float32 too, angles included, in other orders; its logits here are of size 10.
 constexpr double kTolerance = 1e-4;
 
@@ -180,6 +282,26 @@ TEST_CASE("gpt2: the same decoder with LayerNorm, biases, plain GELU and a learn
   const Json vectors = load_vectors("decoder_gpt2");
   Decoder decoder = load_gpt2(vectors.at("config"));
   check_against(decoder, vectors);
+}
+
+TEST_CASE("gemma 2: norms on both sides, scaled embeddings, soft caps and alternating windows equal transformers' Gemma 2") {
+  const Json vectors = load_vectors("decoder_gemma2");
+  Decoder decoder = load_gemma2(vectors.at("config"));
+  check_against(decoder, vectors);
+}
+
+TEST_CASE("mpt: ALiBi and LayerNorm without bias equal transformers' MPT") {
+  const Json vectors = load_vectors("decoder_mpt");
+  Decoder decoder = load_mpt(vectors.at("config"));
+  check_against(decoder, vectors);
+}
+
+TEST_CASE("llama: other rotary rules, layers without position, temperature and window equal transformers' models") {
+  const Json vectors = load_vectors("decoder_llama_variants");
+  for (const Json& c : vectors.at("cases")) {
+    Decoder decoder = load_variant(vectors.at("config"), c);
+    check_against(decoder, Json{{"cases", Json::array({c})}});
+  }
 }
 
 TEST_CASE("llama: Llama 3 scaling is not the default's logits, so that the vectors can tell") {

@@ -1,6 +1,7 @@
 // Small decoders with seeded random weights, one for every way that position can enter.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -126,6 +127,12 @@ inline std::vector<Model> models() {
   out.push_back(model("separate unembedding, GELU gate, query biases, soft cap", [&](auto& c) {
     c.embeddings = Embeddings::kSeparate, c.activation = Activation::kGelu, c.biases = Biases::kQueryKeyValue;
     each(c, [](auto& l) { l.rotation = small_plan(), l.soft_cap = 3, l.scale = 0.5; });
+  }));
+  out.push_back(model("Gemma 2 shape: norms on both sides, scaled embeddings, soft caps, alternating windows", [&](auto& c) {
+    c.norm = Norm::kRmsFromOne, c.norm_placement = NormPlacement::kBeforeAndAfter, c.activation = Activation::kGeluTanh;
+    c.embedding_scale = std::sqrt(32.0), c.logit_soft_cap = 3;
+    each(c, [](auto& l) { l.rotation = small_plan(), l.soft_cap = 5, l.scale = 0.3; });
+    c.layers[0].mask.window = Window{.size = 6}, c.layers[2].mask.window = Window{.size = 6};
   }));
   return out;
 }

@@ -17,6 +17,15 @@ bool same_method(const MethodDescription& a, const MethodDescription& b) {
   return a.name == b.name && std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), same_parameter);
 }
 
+// Above 0 and far from where float32 ends, on either side.
+void require_factor(std::string_view call, std::string_view what, double value) {
+  require_positive(call, what, value);
+  constexpr double kLeast = 1e-6, kMost = 1e6;
+  if (value >= kLeast && value <= kMost) return;
+  throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected ", kLeast, " to ", kMost), value,
+              value < kLeast ? kLeast : kMost);
+}
+
 // "name" where a layer number is wanted: fail early with the layer that is at fault.
 void require_layer(std::string_view call, const DecoderConfig& config, std::size_t i) {
   const LayerConfig& layer = config.layers[i];
@@ -32,8 +41,8 @@ void require_layer(std::string_view call, const DecoderConfig& config, std::size
     term->require_fits(config.heads, config.kv_heads, config.head_dim);
   }
   if (layer.value_term) layer.value_term->require_fits(config.heads, config.kv_heads, config.head_dim);
-  if (layer.scale) require_positive(where, "scale", *layer.scale);
-  if (layer.soft_cap) require_positive(where, "soft_cap", *layer.soft_cap);
+  if (layer.scale) require_factor(where, "scale", *layer.scale);
+  if (layer.soft_cap) require_factor(where, "soft_cap", *layer.soft_cap);
 }
 
 }  // namespace
@@ -50,6 +59,8 @@ void require_config(std::string_view call, const DecoderConfig& config) {
     throw Error(ErrorCode::kArgument, sentence(call, ": norm_epsilon is ", config.norm_epsilon, ", expected 0 or more"),
                 config.norm_epsilon, 0);
   }
+  require_factor(call, "embedding_scale", config.embedding_scale);
+  if (config.logit_soft_cap) require_factor(call, "logit_soft_cap", *config.logit_soft_cap);
   if (const auto* sinusoidal = std::get_if<SinusoidalConfig>(&config.input_position)) {
     require_range(call, "the width of the sinusoidal encoding", sinusoidal->width, config.width, config.width);
     const Sinusoidal checks_itself(*sinusoidal);
@@ -71,6 +82,7 @@ std::vector<TensorInfo> decoder_tensors(const DecoderConfig& config) {
     out.push_back({name + ".weight", {outputs, inputs}});
     if (bias) out.push_back({name + ".bias", {outputs}});
   };
+  const bool after = config.norm_placement == NormPlacement::kBeforeAndAfter;
   const auto norm = [&](const std::string& name) {
     out.push_back({name + ".weight", {width}});
     if (config.norm == Norm::kLayer) out.push_back({name + ".bias", {width}});
@@ -86,9 +98,11 @@ std::vector<TensorInfo> decoder_tensors(const DecoderConfig& config) {
     linear(layer + "self_attn.v_proj", keys, width, qkv);
     linear(layer + "self_attn.o_proj", width, queries, attention);
     norm(layer + "post_attention_layernorm");
+    if (after) norm(layer + "pre_feedforward_layernorm");
     if (config.feed_forward == FeedForward::kGated) linear(layer + "mlp.gate_proj", inner, width, all);
     linear(layer + "mlp.up_proj", inner, width, all);
     linear(layer + "mlp.down_proj", width, inner, all);
+    if (after) norm(layer + "post_feedforward_layernorm");
   }
   norm("model.norm");
   if (config.embeddings == Embeddings::kSeparate) linear("lm_head", config.vocabulary, width, false);
@@ -98,16 +112,16 @@ std::vector<TensorInfo> decoder_tensors(const DecoderConfig& config) {
 Weights random_weights(const DecoderConfig& config, std::uint64_t seed, const RandomScale& scale) {
   constexpr const char* kCall = "random_weights";
   require_config(kCall, config);
-  require_positive(kCall, "scale.embedding", scale.embedding.value_or(1));
-  require_positive(kCall, "scale.query_key", scale.query_key);
-  require_positive(kCall, "scale.matrix", scale.matrix);
+  require_factor(kCall, "scale.embedding", scale.embedding.value_or(1));
+  require_factor(kCall, "scale.query_key", scale.query_key);
+  require_factor(kCall, "scale.matrix", scale.matrix);
   Weights weights;
   for (TensorInfo& info : decoder_tensors(config)) {
     const std::string name = info.name;
     const auto holds = [&](const char* part) { return name.find(part) != std::string::npos; };
     double middle = 0, deviation = 0;
     if (info.shape.size() == 1) {
-      middle = name.ends_with(".bias") ? 0 : 1;
+      middle = name.ends_with(".bias") || config.norm == Norm::kRmsFromOne ? 0 : 1;
       deviation = 0.1 / std::sqrt(3.0);
     } else if (holds(".embed_")) {
       deviation = scale.embedding.value_or(1 / std::sqrt(static_cast<double>(config.width)));

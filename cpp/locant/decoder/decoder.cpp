@@ -25,9 +25,21 @@ struct Linear {
 
 struct Block {
   NormWeights before_attention, before_feed_forward;
+  NormWeights after_attention, after_feed_forward;  // empty under NormPlacement::kBefore
   Linear query, key, value, output;
   Linear gate, up, down;  // gate is empty for a plain feed-forward
 };
+
+// The kernel's soft cap, which takes whole panels of numbers.
+void soften(std::span<float> logits, float cap) {
+  const std::size_t whole = logits.size() / simd::kPanelWidth * simd::kPanelWidth, rest = logits.size() - whole;
+  if (whole > 0) simd::tiles().soften(logits.data(), whole, cap);
+  if (rest == 0) return;
+  float last[simd::kPanelWidth] = {};
+  std::copy_n(logits.begin() + static_cast<std::ptrdiff_t>(whole), rest, last);
+  simd::tiles().soften(last, simd::kPanelWidth, cap);
+  std::copy_n(last, rest, logits.begin() + static_cast<std::ptrdiff_t>(whole));
+}
 
 // One float buffer that only grows.
 class Scratch {
@@ -114,7 +126,13 @@ void Decoder::State::load(Weights& weights) {
   const auto linear = [&](const std::string& name, std::int64_t outputs, std::int64_t inputs) {
     return Linear{matrix(name + ".weight", outputs, inputs), take(name + ".bias")};
   };
-  const auto norm = [&](const std::string& name) { return NormWeights{take(name + ".weight"), take(name + ".bias")}; };
+  const auto norm = [&](const std::string& name) {
+    NormWeights out{take(name + ".weight"), take(name + ".bias")};
+    if (config.norm == Norm::kRmsFromOne) {
+      for (float& w : out.weight) w += 1.0f;
+    }
+    return out;
+  };
 
   const std::int64_t width = config.width, inner_width = config.feed_forward_width;
   const std::int64_t q = std::int64_t{config.heads} * config.head_dim, kv = std::int64_t{config.kv_heads} * config.head_dim;
@@ -127,6 +145,7 @@ void Decoder::State::load(Weights& weights) {
   } else if (const auto* waves = std::get_if<SinusoidalConfig>(&config.input_position)) {
     sinusoidal = std::make_unique<Sinusoidal>(*waves);
   }
+  const bool after = config.norm_placement == NormPlacement::kBeforeAndAfter;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const std::string layer = sentence("model.layers.", i, ".");
     Block block;
@@ -135,7 +154,9 @@ void Decoder::State::load(Weights& weights) {
     block.key = linear(layer + "self_attn.k_proj", kv, width);
     block.value = linear(layer + "self_attn.v_proj", kv, width);
     block.output = linear(layer + "self_attn.o_proj", width, q);
-    block.before_feed_forward = norm(layer + "post_attention_layernorm");
+    if (after) block.after_attention = norm(layer + "post_attention_layernorm");
+    block.before_feed_forward = norm(layer + (after ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
+    if (after) block.after_feed_forward = norm(layer + "post_feedforward_layernorm");
     if (config.feed_forward == FeedForward::kGated) block.gate = linear(layer + "mlp.gate_proj", inner_width, width);
     block.up = linear(layer + "mlp.up_proj", inner_width, width);
     block.down = linear(layer + "mlp.down_proj", width, inner_width);
@@ -252,7 +273,7 @@ void Decoder::State::apply(const Linear& linear, const float* in, std::size_t ro
 void Decoder::State::normalise(const NormWeights& norm, const float* from, std::size_t rows, float* to) const noexcept {
   const auto width = static_cast<std::size_t>(config.width);
   const auto epsilon = static_cast<float>(config.norm_epsilon);
-  if (config.norm == Norm::kRms) {
+  if (config.norm != Norm::kLayer) {
     rms_norm(from, rows, width, norm.weight.data(), epsilon, to);
   } else {
     layer_norm(from, rows, width, norm.weight.data(), norm.bias.data(), epsilon, to);
@@ -279,7 +300,11 @@ void Decoder::State::run(std::span<const std::int32_t> tokens, const Positions& 
 
   for (std::size_t t = 0; t < count; ++t) {
     if (positions.valid()[t] != 0) {
-      embedding.read_row(static_cast<std::size_t>(tokens[t]), {residual + t * width, width});
+      const std::span<float> row(residual + t * width, width);
+      embedding.read_row(static_cast<std::size_t>(tokens[t]), row);
+      if (config.embedding_scale != 1) {
+        for (float& value : row) value *= static_cast<float>(config.embedding_scale);
+      }
     } else {
       std::fill_n(residual + t * width, width, 0.0f);
     }
@@ -288,6 +313,13 @@ void Decoder::State::run(std::span<const std::int32_t> tokens, const Positions& 
   if (sinusoidal) sinusoidal->add(all, positions, all);
   if (table) table->add(all, positions, all);
 
+  // What a sublayer gives is added to the residual path, by way of a norm of its own where there is one.
+  const auto add_result = [&](const Linear& linear, const float* in, const NormWeights& norm) {
+    if (norm.weight.empty()) return apply(linear, in, count, residual, simd::Write::kAdd);
+    apply(linear, in, count, n);
+    normalise(norm, n, count, n);
+    add(residual, n, count * width);
+  };
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     normalise(block.before_attention, residual, count, n);
@@ -300,7 +332,7 @@ void Decoder::State::run(std::span<const std::int32_t> tokens, const Positions& 
       const LayerRoute& route = layer_routes[i];
       attentions[i].attend({q, q_size}, {k, kv_size}, {v, kv_size}, *route.cache, *route.step, route.layer, {y, q_size}, mask);
     }
-    apply(block.output, y, count, residual, simd::Write::kAdd);
+    add_result(block.output, y, block.after_attention);
 
     normalise(block.before_feed_forward, residual, count, n);
     apply(block.up, n, count, up);
@@ -310,12 +342,13 @@ void Decoder::State::run(std::span<const std::int32_t> tokens, const Positions& 
     } else {
       activate(config.activation, up, count * inner_width);
     }
-    apply(block.down, gated != nullptr ? gated : up, count, residual, simd::Write::kAdd);
+    add_result(block.down, gated != nullptr ? gated : up, block.after_feed_forward);
   }
 
   for (std::size_t w = 0; w < wanted.size(); ++w) normalise(last_norm, residual + wanted[w] * width, 1, n + w * width);
   const simd::PackedMatrix& last = config.embeddings == Embeddings::kTied ? embedding : unembedding;
   last.multiply({n, wanted.size() * width}, wanted.size(), logits, work);
+  if (config.logit_soft_cap) soften(logits, static_cast<float>(*config.logit_soft_cap));
 }
 
 void Decoder::forward(std::span<const std::int32_t> tokens, const Positions& positions,
