@@ -45,12 +45,12 @@ void sinusoidal_add(const Sinusoidal& sinusoidal, Address x, Address block, std:
 
 val sinusoidal_describe(const Sinusoidal& sinusoidal) { return to_object(sinusoidal.describe()); }
 
+GridSinusoidalConfig read_grid_sinusoidal(const Options& given) {
+  return {given.integer("features"), given.choice<GridOrder>("order"), given.choice<GridSteps>("steps"), given.number("base")};
+}
+
 GridSinusoidal* make_grid_sinusoidal(val options) noexcept {
-  return guarded([&] {
-    const Options given(options);
-    return new GridSinusoidal({given.integer("features"), given.choice<GridOrder>("order"),
-                               given.choice<GridSteps>("steps"), given.number("base")});
-  });
+  return guarded([&] { return new GridSinusoidal(read_grid_sinusoidal(Options(options))); });
 }
 
 val grid_sinusoidal_frequencies(const GridSinusoidal& grid) { return to_array(grid.frequencies()); }

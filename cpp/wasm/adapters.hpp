@@ -14,8 +14,9 @@
 #include "locant/attention/cache.hpp"
 #include "locant/bias/displacement.hpp"
 #include "locant/bias/score_term.hpp"
-#include "locant/decoder/decoder.hpp"
+#include "locant/decoder/generation.hpp"
 #include "locant/rotary/rotation.hpp"
+#include "locant/rotary/rules.hpp"
 
 namespace locant::wasm {
 
@@ -52,6 +53,7 @@ Address positions_next(Address block, Address counts, std::size_t rows) noexcept
 
 SinusoidalConfig read_sinusoidal(const Options& given);
 TableConfig read_table(const Options& given);
+GridSinusoidalConfig read_grid_sinusoidal(const Options& given);
 
 Sinusoidal* make_sinusoidal(val options) noexcept;
 val sinusoidal_frequencies(const Sinusoidal& sinusoidal);
@@ -84,6 +86,8 @@ val pixel_rotary_plan(val options) noexcept;
 // In place: `rows` blocks of heads * head_dim rows of `columns` values (weights: one block; queries: columns 1).
 void convert_pairing(Address values, std::size_t count, double rows, double columns, val heads, int from, int to) noexcept;
 RotaryPlan read_plan(const val& plan);
+RotaryRule read_rule(const Options& given);
+val to_object(const RotaryPlan& plan);
 val describe_plan(val plan) noexcept;
 Rotation* make_rotation(val plan, int head_dim) noexcept;
 void rotation_prepare(Rotation& rotation, double count) noexcept;
@@ -161,6 +165,8 @@ void cache_read(const CacheObject& object, int sequence, int layer, int kv_head,
 
 // ---- decoder_adapter.cpp ----------------------------------------------------------------------------------------------
 
+// The configuration of a Llama-shaped checkpoint: what differs between them, and its layers' plan and window.
+val llama_decoder_config(val parameters) noexcept;
 // weights: { safetensors: [bytes, ...] } or { seed, ... }.
 Decoder* make_decoder(val options, val weights) noexcept;
 double decoder_parameters(const Decoder& decoder) noexcept;
@@ -179,6 +185,28 @@ void decoder_forward_cached(Decoder& decoder, CacheObject& cache, Address tokens
 // tokens: the prompts one after another; cache null: one of its own.
 val decoder_generate(Decoder& decoder, CacheObject* cache, Address tokens, Address lengths, std::size_t rows,
                      val options) noexcept;
+// Step by step. Decoder and cache must outlive them, which the facade sees to.
+struct GenerationObject {
+  std::unique_ptr<CacheObject> own;  // where none was given
+  CacheObject* cache = nullptr;
+  std::optional<Generation> generation;
+};
+GenerationObject* decoder_generation(Decoder& decoder, CacheObject* cache, Address tokens, Address lengths,
+                                     std::size_t rows, val options) noexcept;
+val generation_step(GenerationObject& object) noexcept;  // { phase, done, total, rows, tokens, ended }
+void generation_cancel(GenerationObject& object) noexcept;
+void generation_roll_back(GenerationObject& object) noexcept;
+val generation_rows(const GenerationObject& object) noexcept;
+struct PrefillObject {
+  CacheObject* cache;
+  Prefill prefill;
+};
+PrefillObject* decoder_prefill(Decoder& decoder, CacheObject& cache, Address tokens, Address lengths, std::size_t rows,
+                               int chunk) noexcept;
+val prefill_step(PrefillObject& object) noexcept;  // { phase, done, total, rows, tokens, ended }
+void prefill_roll_back(PrefillObject& object) noexcept;
+void prefill_logits(const PrefillObject& object, Address out, std::size_t count) noexcept;
+
 val decoder_lanes(Decoder& decoder, Address prompt, std::size_t count, val options) noexcept;
 val decoder_audit(Decoder& decoder, val options) noexcept;
 val decoder_describe(const Decoder& decoder) noexcept;

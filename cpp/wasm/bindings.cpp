@@ -102,6 +102,7 @@ EMSCRIPTEN_BINDINGS(locant) {
 
   function("lastTokens", &last_token_indices);
   function("validTokens", &valid_token_indices);
+  function("llamaConfig", &llama_decoder_config);
   function("makeDecoder", &make_decoder, allow_raw_pointers());
   class_<Decoder>("Decoder")
       .function("parameters", &decoder_parameters)
@@ -111,7 +112,18 @@ EMSCRIPTEN_BINDINGS(locant) {
       .function("forward", &decoder_forward)
       .function("forwardCached", &decoder_forward_cached)
       .function("generate", &decoder_generate, allow_raw_pointers())
+      .function("generation", &decoder_generation, allow_raw_pointers())
+      .function("prefill", &decoder_prefill, allow_raw_pointers())
       .function("lanes", &decoder_lanes)
       .function("audit", &decoder_audit)
       .function("describe", &decoder_describe);
+  class_<GenerationObject>("Generation")
+      .function("step", &generation_step)
+      .function("cancel", &generation_cancel)
+      .function("rollBack", &generation_roll_back)
+      .function("rows", &generation_rows);
+  class_<PrefillObject>("Prefill")
+      .function("step", &prefill_step)
+      .function("rollBack", &prefill_roll_back)
+      .function("logits", &prefill_logits);
 }

@@ -11,6 +11,7 @@ namespace {
 InputPosition read_input_position(const Options& given) {
   if (given.has("sinusoidal")) return read_sinusoidal(Options(given.member("sinusoidal")));
   if (given.has("learnedTable")) return read_table(Options(given.member("learnedTable")));
+  if (given.has("gridSinusoidal")) return read_grid_sinusoidal(Options(given.member("gridSinusoidal")));
   return {};
 }
 
@@ -24,10 +25,13 @@ DecoderConfig read_config(const val& object) {
   config.head_dim = given.integer("headDim");
   config.feed_forward_width = given.integer("feedForwardWidth");
   config.norm = given.choice<Norm>("norm");
+  config.norm_placement = given.choice<NormPlacement>("normPlacement");
   config.norm_epsilon = given.number("normEpsilon");
   config.feed_forward = given.choice<FeedForward>("feedForward");
   config.activation = given.choice<Activation>("activation");
   config.embeddings = given.choice<Embeddings>("embeddings");
+  config.embedding_scale = given.number("embeddingScale");
+  config.logit_soft_cap = given.maybe_number("logitSoftCap");
   config.biases = given.choice<Biases>("biases");
   if (given.has("inputPosition")) config.input_position = read_input_position(Options(given.member("inputPosition")));
   const val layers = given.member("layers");
@@ -49,16 +53,65 @@ DecoderConfig read_config(const val& object) {
   return config;
 }
 
+// Files stay where they are, in JavaScript's memory, and are copied in piece by piece: weights are held once.
 Weights read_weights(const DecoderConfig& config, const val& files) {
-  std::vector<std::vector<std::uint8_t>> bytes;
   std::vector<Safetensors> read;
   const auto count = files["length"].as<unsigned>();
-  bytes.reserve(count);
   for (unsigned i = 0; i < count; ++i) {
-    bytes.push_back(emscripten::convertJSArrayToNumberVector<std::uint8_t>(files[i]));
-    read.emplace_back(std::span<const std::uint8_t>(bytes.back()));
+    const val file = files[i];
+    read.emplace_back(file["length"].as<double>(), [file](std::uint64_t at, std::span<std::uint8_t> to) {
+      const auto first = static_cast<double>(at);
+      val(emscripten::typed_memory_view(to.size(), to.data()))
+          .call<void>("set", file.call<val>("subarray", first, first + static_cast<double>(to.size())));
+    });
   }
   return load_weights(config, read);
+}
+
+GenerationConfig read_generation(const Options& given) {
+  GenerationConfig config;
+  config.new_tokens = given.integer("newTokens");
+  config.stop_tokens = given.integers("stopTokens");
+  config.sampling.temperature = given.number("temperature");
+  config.sampling.top_k = given.integer("topK");
+  config.sampling.top_p = given.number("topP");
+  config.sampling.seed = static_cast<std::uint64_t>(given.number("seed"));
+  config.prefill_chunk = given.integer("prefillChunk");
+  return config;
+}
+
+// One after another at `tokens`.
+std::vector<std::vector<std::int32_t>> read_prompts(Address tokens, Address lengths, std::size_t rows) {
+  std::vector<std::vector<std::int32_t>> prompts;
+  std::size_t first = 0;
+  for (const std::int32_t length : integers(lengths, rows)) {
+    const auto prompt = integers(tokens + first * sizeof(std::int32_t), static_cast<std::size_t>(length));
+    prompts.emplace_back(prompt.begin(), prompt.end());
+    first += prompt.size();
+  }
+  return prompts;
+}
+
+val to_objects(const std::vector<GeneratedRow>& generated) {
+  List list;
+  for (std::size_t i = 0; i < generated.size(); ++i) {
+    Object row;
+    row.set("tokens", to_array(std::span<const std::int32_t>(generated[i].tokens)));
+    row.set("reason", static_cast<int>(generated[i].reason));
+    list.add(row);
+  }
+  return list;
+}
+
+val step_object(const Progress& progress, bool ended) {
+  Object object;
+  object.set("phase", static_cast<int>(progress.phase));
+  object.set("done", progress.done);
+  object.set("total", progress.total);
+  object.set("rows", to_array(progress.rows));
+  object.set("tokens", to_array(progress.tokens));
+  object.set("ended", ended);
+  return object;
 }
 
 std::vector<std::size_t> indices(Address address, std::size_t count) {
@@ -88,6 +141,35 @@ val token_indices(const std::vector<std::size_t>& tokens) {
 }
 
 }  // namespace
+
+val llama_decoder_config(val parameters) noexcept {
+  return guarded([&] {
+    const Options given(parameters);
+    LlamaParameters read;
+    read.vocab_size = given.integer("vocab_size");
+    read.hidden_size = given.integer("hidden_size");
+    read.intermediate_size = given.integer("intermediate_size");
+    read.num_hidden_layers = given.integer("num_hidden_layers");
+    read.num_attention_heads = given.integer("num_attention_heads");
+    if (given.has("num_key_value_heads")) read.num_key_value_heads = given.integer("num_key_value_heads");
+    if (given.has("head_dim")) read.head_dim = given.integer("head_dim");
+    read.rms_norm_eps = given.number("rms_norm_eps");
+    read.embeddings = given.choice<Embeddings>("embeddings");
+    read.biases = given.choice<Biases>("biases");
+    read.rope_theta = given.number("rope_theta");
+    read.rope_rule = read_rule(Options(given.member("rope")));
+    read.partial_rotary_factor = given.number("partial_rotary_factor");
+    read.pairing = given.choice<Pairing>("pairing");
+    if (given.has("length")) read.length = given.long_integer("length");
+    if (given.has("sliding_window")) read.sliding_window = given.integer("sliding_window");
+    const DecoderConfig config = llama_config(read);
+    Object object;
+    object.set("kvHeads", config.kv_heads);
+    object.set("headDim", config.head_dim);
+    object.set("rotation", to_object(*config.layers[0].rotation));
+    return object;
+  });
+}
 
 Decoder* make_decoder(val options, val weights) noexcept {
   return guarded([&] {
@@ -155,32 +237,75 @@ void decoder_forward_cached(Decoder& decoder, CacheObject& cache, Address tokens
 val decoder_generate(Decoder& decoder, CacheObject* cache, Address tokens, Address lengths, std::size_t rows,
                      val options) noexcept {
   return guarded([&] {
-    const Options given(options);
-    GenerationConfig config;
-    config.new_tokens = given.integer("newTokens");
-    config.stop_tokens = given.integers("stopTokens");
-    config.sampling.temperature = given.number("temperature");
-    config.sampling.top_k = given.integer("topK");
-    config.sampling.top_p = given.number("topP");
-    config.sampling.seed = static_cast<std::uint64_t>(given.number("seed"));
-    config.prefill_chunk = given.integer("prefillChunk");
-    std::vector<std::vector<std::int32_t>> prompts;
-    std::size_t first = 0;
-    for (const std::int32_t length : integers(lengths, rows)) {
-      const auto prompt = integers(tokens + first * sizeof(std::int32_t), static_cast<std::size_t>(length));
-      prompts.emplace_back(prompt.begin(), prompt.end());
-      first += prompt.size();
-    }
+    const GenerationConfig config = read_generation(Options(options));
+    const auto prompts = read_prompts(tokens, lengths, rows);
     if (cache) cache->step.reset();
-    const auto generated = cache ? generate(decoder, cache->cache, prompts, config) : generate(decoder, prompts, config);
-    List list;
-    for (std::size_t i = 0; i < generated.size(); ++i) {
-      Object row;
-      row.set("tokens", to_array(std::span<const std::int32_t>(generated[i].tokens)));
-      row.set("reason", static_cast<int>(generated[i].reason));
-      list.add(row);
-    }
-    return list;
+    return to_objects(cache ? generate(decoder, cache->cache, prompts, config) : generate(decoder, prompts, config));
+  });
+}
+
+GenerationObject* decoder_generation(Decoder& decoder, CacheObject* cache, Address tokens, Address lengths,
+                                     std::size_t rows, val options) noexcept {
+  return guarded([&] {
+    const auto prompts = read_prompts(tokens, lengths, rows);
+    require_range("generate", "the number of prompts", static_cast<std::int64_t>(rows), 1, 1 << 20);
+    auto object = std::make_unique<GenerationObject>();
+    if (!cache) object->own.reset(new CacheObject{decoder.make_cache(static_cast<std::int32_t>(rows)), std::nullopt});
+    object->cache = cache ? cache : object->own.get();
+    object->generation.emplace(decoder, object->cache->cache, prompts, read_generation(Options(options)));
+    return object.release();
+  });
+}
+
+val generation_step(GenerationObject& object) noexcept {
+  return guarded([&] {
+    object.cache->step.reset();
+    const Progress progress = object.generation->step();
+    return step_object(progress, object.generation->ended());
+  });
+}
+
+void generation_cancel(GenerationObject& object) noexcept { object.generation->cancel(); }
+
+void generation_roll_back(GenerationObject& object) noexcept {
+  guarded([&] {
+    object.cache->step.reset();
+    object.generation->roll_back();
+  });
+}
+
+val generation_rows(const GenerationObject& object) noexcept {
+  return guarded([&] { return to_objects(object.generation->rows()); });
+}
+
+PrefillObject* decoder_prefill(Decoder& decoder, CacheObject& cache, Address tokens, Address lengths, std::size_t rows,
+                               int chunk) noexcept {
+  return guarded([&] {
+    return new PrefillObject{&cache, Prefill("prefill", decoder, cache.cache, read_prompts(tokens, lengths, rows), chunk)};
+  });
+}
+
+val prefill_step(PrefillObject& object) noexcept {
+  return guarded([&] {
+    object.cache->step.reset();
+    Progress progress{.phase = Phase::kPrefill, .done = 0, .total = object.prefill.total(), .rows = object.prefill.step(), .tokens = {}};
+    progress.done = object.prefill.done();
+    return step_object(progress, object.prefill.ended());
+  });
+}
+
+void prefill_roll_back(PrefillObject& object) noexcept {
+  guarded([&] {
+    object.cache->step.reset();
+    object.prefill.roll_back();
+  });
+}
+
+void prefill_logits(const PrefillObject& object, Address out, std::size_t count) noexcept {
+  guarded([&] {
+    const std::span<const float> logits = object.prefill.logits();
+    require_size("prefill", "logits", count, logits.size(), "prompts x vocabulary");
+    std::copy(logits.begin(), logits.end(), floats(out, count).begin());
   });
 }
 

@@ -10,6 +10,8 @@ XPos read_xpos(const Options& given) {
   return {given.number("gamma"), given.number("scaleBase"), given.number("center")};
 }
 
+}  // namespace
+
 RotaryRule read_rule(const Options& given) {
   const std::string name = given.text("rule");
   if (name == "default") return DefaultRule{};
@@ -90,8 +92,6 @@ val to_object(const RotaryPlan& plan) {
   maybe("length", plan.length);
   return object;
 }
-
-}  // namespace
 
 RotaryPlan read_plan(const val& object) {
   const Options given(object);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -167,6 +168,33 @@ TEST_CASE("safetensors: a header that lies is refused, with the place") {
     CAPTURE(said);
     CHECK(contains(said, lie.says));
   }
+}
+
+TEST_CASE("safetensors: a file that is fetched piece by piece gives the same values, and is never asked for what it has not") {
+  Weights weights;
+  CounterRandom random(3);
+  std::uint64_t i = 0;
+  for (float& v : weights.add({"small", {7}})) v = random.symmetric(i++);
+  for (float& v : weights.add({"large", {3, 200'001}})) v = random.symmetric(i++);  // 2.4 MB: three pieces, the last in part
+  const auto file = write_safetensors(weights);
+  std::size_t largest = 0;
+  bool broken = false;
+  const Safetensors source(file.size(), [&](std::uint64_t at, std::span<std::uint8_t> to) {
+    if (broken) throw 7;
+    REQUIRE(at + to.size() <= file.size());
+    largest = std::max(largest, to.size());
+    std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(at), to.size(), to.begin());
+  });
+  for (std::size_t t = 0; t < 2; ++t) {
+    const StoredTensor& tensor = *source.find(weights.info(t).name);
+    std::vector<float> out(weights.values(t).size());
+    source.read(tensor, out);
+    CHECK(std::equal(out.begin(), out.end(), weights.values(t).begin()));
+  }
+  CHECK(largest == Safetensors::kPiece);
+  broken = true;
+  std::vector<float> out(7);
+  CHECK_THROWS_AS(source.read(*source.find("small"), out), int);
 }
 
 TEST_CASE("safetensors: a length that lies about the header is refused before anything is read") {

@@ -71,6 +71,10 @@ void require_config(std::string_view call, const DecoderConfig& config) {
       fail(ErrorCode::kArgument, call, ": a position table cannot truncate a decoder's input; cut the tokens, or choose another policy");
     }
   }
+  if (const auto* grid = std::get_if<GridSinusoidalConfig>(&config.input_position)) {
+    require_range(call, "the features of the grid's sinusoids", grid->features, config.width, config.width);
+    const GridSinusoidal checks_itself(*grid);
+  }
   for (std::size_t i = 0; i < config.layers.size(); ++i) require_layer(call, config, i);
 }
 
@@ -143,6 +147,8 @@ std::vector<MethodInLayers> describe_methods(const DecoderConfig& config) {
   std::vector<MethodInLayers> out;
   if (const auto* sinusoidal = std::get_if<SinusoidalConfig>(&config.input_position)) {
     out.push_back({Sinusoidal(*sinusoidal).describe(), {}});
+  } else if (const auto* grid = std::get_if<GridSinusoidalConfig>(&config.input_position)) {
+    out.push_back({GridSinusoidal(*grid).describe(), {}});
   } else if (const auto* table = std::get_if<TableConfig>(&config.input_position)) {
     const std::vector<float> nothing(tensor_size("describe_methods", {"the position table", {table->rows, table->width}}));
     out.push_back({LearnedTable(*table, nothing).describe(), {}});

@@ -17,6 +17,10 @@
 // Weights that are not numbers: NaN or infinity in a weight is not looked for. It spreads as IEEE arithmetic spreads it,
 // to the logits that depend on it, where sampling refuses it (sampling.hpp).
 //
+// CoPE is the one method that does not plug in here: its bias is made of a layer's own queries and keys, as a whole
+// matrix (cope.hpp). Nor do keys whose rotated part is shared by all heads (MLA): with the weights repeated for each head
+// they are a plan that starts at the plain width.
+//
 // Does not do: norms of sums (Vaswani's post-norm), norms of queries and keys, mixtures of experts, encoders, dropout.
 #pragma once
 
@@ -27,6 +31,7 @@
 #include <variant>
 #include <vector>
 
+#include "locant/absolute/grid_sinusoidal.hpp"
 #include "locant/absolute/learned_table.hpp"
 #include "locant/absolute/sinusoidal.hpp"
 #include "locant/attention/attention.hpp"
@@ -45,9 +50,9 @@ enum class Embeddings { kTied, kSeparate };
 // output (Llama's attention_bias), all but the unembedding (GPT-2).
 enum class Biases { kNone, kQueryKeyValue, kAttention, kAll };
 
-// Door 1: nothing, a function (never a parameter), or a table whose values are the weight
+// Door 1: nothing, a function of one axis or of two (never a parameter), or a table whose values are the weight
 // "model.embed_positions.weight".
-using InputPosition = std::variant<std::monostate, SinusoidalConfig, TableConfig>;
+using InputPosition = std::variant<std::monostate, SinusoidalConfig, TableConfig, GridSinusoidalConfig>;
 
 // Doors 2 and 3 of one layer, and its mask. Fields as in AttentionConfig.
 struct LayerConfig {

@@ -66,6 +66,7 @@ struct Decoder::State {
   DecoderConfig config;
   std::size_t parameters = 0, weight_bytes = 0;
   std::unique_ptr<Sinusoidal> sinusoidal;
+  std::unique_ptr<GridSinusoidal> grid;
   std::unique_ptr<LearnedTable> table;
   std::vector<std::shared_ptr<Rotation>> rotations;  // one for each plan that turns differently
   std::vector<Attention> attentions;                 // [layers]
@@ -144,6 +145,8 @@ void Decoder::State::load(Weights& weights) {
     weight_bytes += table->values().size() * sizeof(float);
   } else if (const auto* waves = std::get_if<SinusoidalConfig>(&config.input_position)) {
     sinusoidal = std::make_unique<Sinusoidal>(*waves);
+  } else if (const auto* both = std::get_if<GridSinusoidalConfig>(&config.input_position)) {
+    grid = std::make_unique<GridSinusoidal>(*both);
   }
   const bool after = config.norm_placement == NormPlacement::kBeforeAndAfter;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
@@ -253,6 +256,9 @@ void Decoder::State::check(std::span<const std::int32_t> tokens, const Positions
   const std::size_t size = checked_product(kForward, "logits", {static_cast<std::int64_t>(wanted.size()), config.vocabulary});
   require_size(kForward, "logits", logits.size(), size, sentence(wanted.size(), " wanted x a vocabulary of ", config.vocabulary));
   if (table) table->fit(positions);  // kTableEnd before anything is computed
+  if (grid && positions.tokens() > 0 && positions.axes() < 2) {
+    fail(ErrorCode::kArgument, kForward, ": sinusoids of a grid need positions with two axes, these have one");
+  }
 }
 
 void Decoder::State::apply(const Linear& linear, const float* in, std::size_t rows, float* out, simd::Write write) {
@@ -311,6 +317,7 @@ void Decoder::State::run(std::span<const std::int32_t> tokens, const Positions& 
   }
   const std::span<float> all(residual, count * width);
   if (sinusoidal) sinusoidal->add(all, positions, all);
+  if (grid) grid->add(all, positions, all);
   if (table) table->add(all, positions, all);
 
   // What a sublayer gives is added to the residual path, by way of a norm of its own where there is one.

@@ -324,25 +324,34 @@ float from_float16(std::uint16_t bits) noexcept {
 
 float from_bfloat16(std::uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-Safetensors::Safetensors(std::span<const std::uint8_t> file) {
-  if (file.size() < 8) {
-    throw Error(ErrorCode::kFormat, sentence(kRead, ": the file has ", file.size(), " bytes, expected at least 8"),
-                static_cast<double>(file.size()), 8);
+Safetensors::Safetensors(std::span<const std::uint8_t> file)
+    : Safetensors(file.size(), [file](std::uint64_t at, std::span<std::uint8_t> to) {
+        std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(at), to.size(), to.begin());
+      }) {}
+
+Safetensors::Safetensors(std::uint64_t size, Fetch fetch) : fetch_(std::move(fetch)) {
+  if (size < 8) {
+    throw Error(ErrorCode::kFormat, sentence(kRead, ": the file has ", size, " bytes, expected at least 8"),
+                static_cast<double>(size), 8);
   }
-  const std::uint64_t length = little_endian(file.data(), 4) | static_cast<std::uint64_t>(little_endian(file.data() + 4, 4)) << 32;
+  std::uint8_t prefix[8];
+  fetch_(0, prefix);
+  const std::uint64_t length = little_endian(prefix, 4) | static_cast<std::uint64_t>(little_endian(prefix + 4, 4)) << 32;
   if (length > kLongestHeader) {
     throw Error(ErrorCode::kFormat, sentence(kRead, ": bytes 0 to 7 say a header of ", length, " bytes, the limit is ",
                 kLongestHeader), static_cast<double>(length), static_cast<double>(kLongestHeader));
   }
-  if (length > file.size() - 8) {
+  if (length > size - 8) {
     throw Error(ErrorCode::kFormat, sentence(kRead, ": bytes 0 to 7 say a header of ", length, " bytes, the file has ",
-                file.size() - 8, " after them"), static_cast<double>(length), static_cast<double>(file.size() - 8));
+                size - 8, " after them"), static_cast<double>(length), static_cast<double>(size - 8));
   }
-  const auto header_size = static_cast<std::size_t>(length);
-  data_ = file.subspan(8 + header_size);
-  HeaderReader(std::string_view(reinterpret_cast<const char*>(file.data()) + 8, header_size)).read(tensors_, metadata_);
+  std::string header(static_cast<std::size_t>(length), '\0');
+  fetch_(8, {reinterpret_cast<std::uint8_t*>(header.data()), header.size()});
+  data_at_ = 8 + length;
+  data_size_ = size - data_at_;
+  HeaderReader(header).read(tensors_, metadata_);
 
-  for (const StoredTensor& tensor : tensors_) require_extent(tensor, data_.size());
+  for (const StoredTensor& tensor : tensors_) require_extent(tensor, data_size_);
 
   const auto sorted = [&](auto&& before) {
     std::vector<std::size_t> order(tensors_.size());
@@ -364,9 +373,9 @@ Safetensors::Safetensors(std::span<const std::uint8_t> file) {
     covered = tensor.end;
     before = &tensor;
   }
-  if (covered != data_.size()) {
-    throw Error(ErrorCode::kFormat, sentence(kRead, ": tensors take ", covered, " bytes of data, the file has ", data_.size()),
-                static_cast<double>(covered), static_cast<double>(data_.size()));
+  if (covered != data_size_) {
+    throw Error(ErrorCode::kFormat, sentence(kRead, ": tensors take ", covered, " bytes of data, the file has ", data_size_),
+                static_cast<double>(covered), static_cast<double>(data_size_));
   }
 }
 
@@ -377,17 +386,25 @@ const StoredTensor* Safetensors::find(std::string_view name) const noexcept {
 }
 
 void Safetensors::read(const StoredTensor& tensor, std::span<float> out) const {
-  const std::uint8_t* from = data_.data() + tensor.begin;
   const auto size = static_cast<std::size_t>((tensor.end - tensor.begin) * 8 / bits_of(tensor.dtype));
   require_size(kRead, sentence("the values of tensor ", tensor.info.name), out.size(), size, shape_text(tensor.info.shape));
-  if (tensor.dtype == "F32") {
-    for (float& value : out) value = std::bit_cast<float>(little_endian(from, 4)), from += 4;
-  } else if (tensor.dtype == "F16") {
-    for (float& value : out) value = from_float16(static_cast<std::uint16_t>(little_endian(from, 2))), from += 2;
-  } else if (tensor.dtype == "BF16") {
-    for (float& value : out) value = from_bfloat16(static_cast<std::uint16_t>(little_endian(from, 2))), from += 2;
-  } else {
+  const std::size_t width = tensor.dtype == "F32" ? 4 : 2;
+  if (tensor.dtype != "F32" && tensor.dtype != "F16" && tensor.dtype != "BF16") {
     fail(ErrorCode::kUnsupported, kRead, ": tensor ", tensor.info.name, " is ", tensor.dtype, ", expected F32, F16 or BF16");
+  }
+  const auto convert = tensor.dtype == "F16" ? &from_float16 : &from_bfloat16;
+  std::vector<std::uint8_t> piece(std::min(kPiece, out.size() * width));
+  std::uint64_t at = data_at_ + tensor.begin;
+  for (std::size_t first = 0; first < out.size();) {
+    const std::size_t count = std::min(out.size() - first, piece.size() / width);
+    fetch_(at, std::span(piece).first(count * width));
+    const std::uint8_t* from = piece.data();
+    for (std::size_t i = 0; i < count; ++i, from += width) {
+      out[first + i] = width == 4 ? std::bit_cast<float>(little_endian(from, 4))
+                                  : convert(static_cast<std::uint16_t>(little_endian(from, 2)));
+    }
+    first += count;
+    at += count * width;
   }
 }
 

@@ -14,12 +14,13 @@
 // Memory grows with the header's length and no number in it. Tensors of any dtype are listed; values are given
 // for float32, float16 and bfloat16, all as float32, exactly.
 //
-// Does not do: files (bytes come from the caller), checkpoints of several files as one (a reader each; see
-// llama.hpp), writing anything but float32.
+// Does not do: files (bytes come from the caller, all at once or as they are asked for), checkpoints of several files
+// as one (a reader each; see llama.hpp), writing anything but float32.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,8 +43,16 @@ class Safetensors {
  public:
   static constexpr std::uint64_t kLongestHeader = 100'000'000;
 
+  // Puts bytes [at, at + to.size()) of the file into `to`; never asked for bytes past its size. What it throws passes
+  // through.
+  using Fetch = std::function<void(std::uint64_t at, std::span<std::uint8_t> to)>;
+
   // Reads the header of a whole file in memory. `file` must outlive this object.
   explicit Safetensors(std::span<const std::uint8_t> file);
+  // Of a file that is fetched as it is read: the header now, tensors in pieces of kPiece bytes, so that a checkpoint
+  // need not lie in memory beside its weights.
+  Safetensors(std::uint64_t size, Fetch fetch);
+  static constexpr std::size_t kPiece = 1 << 20;
 
   const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }  // in the header's order
   const Metadata& metadata() const noexcept { return metadata_; }
@@ -54,7 +63,8 @@ class Safetensors {
   void read(const StoredTensor& tensor, std::span<float> out) const;
 
  private:
-  std::span<const std::uint8_t> data_;
+  Fetch fetch_;
+  std::uint64_t data_at_ = 0, data_size_ = 0;  // where the data begins in the file, and its bytes
   std::vector<StoredTensor> tensors_;
   std::vector<std::size_t> by_name_;  // indices of tensors_, sorted by name
   Metadata metadata_;

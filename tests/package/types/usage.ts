@@ -19,6 +19,19 @@ export async function use(): Promise<Float32Array> {
   }
 }
 
+export async function speak(locant: Locant): Promise<string> {
+  const config = locant.llamaConfig({ vocab_size: 64, hidden_size: 32, intermediate_size: 48, num_hidden_layers: 2, num_attention_heads: 4,
+    rope: { rule: 'llama3', factor: 8, originalLength: 8192 } });
+  using decoder = locant.decoder(config, { seed: 1 });
+  using generation = decoder.generation({ prompts: [[1, 2]] });
+  while (!generation.ended) generation.step();
+  const cache = decoder.cache();
+  const { signal } = new AbortController();
+  const logits: Float32Array = await decoder.prefillAsync({ prompts: [Int32Array.of(1)], cache, signal });
+  const [row] = await decoder.generateAsync({ prompts: [[logits.length]], onProgress: ({ phase }) => (phase === 'decode' ? 'stop' : undefined) });
+  return row?.reason ?? 'none';
+}
+
 export async function misuse(locant: Locant, positions: Positions): Promise<void> {
   // @ts-expect-error there is no such kernel
   await load({ kernel: 'fast' });
@@ -31,6 +44,8 @@ export async function misuse(locant: Locant, positions: Positions): Promise<void
   locant.rotaryPlan({ rule: 'default', headDim: 64, factor: 4 });
   // @ts-expect-error dynamic NTK needs the length
   locant.rotaryPlan({ rule: 'dynamic-ntk', headDim: 64, factor: 4, trainedLength: 4096 });
+  // @ts-expect-error the shape of a rule comes from the model
+  locant.llamaConfig({ vocab_size: 1, hidden_size: 1, intermediate_size: 1, num_hidden_layers: 1, num_attention_heads: 1, rope: { rule: 'linear', factor: 2, headDim: 8 } });
   // @ts-expect-error tensors are Float32Array
   locant.sinusoidal({ width: 4 }).add([1, 2, 3, 4], positions);
   // @ts-expect-error positions cannot be replaced

@@ -129,17 +129,25 @@ export class SinusoidalEncoding extends Encoding<RawSinusoidal> implements Sinus
   }
 }
 
+/** The same of a grid's sinusoids. */
+export function gridOf(call: string, given: Omit<GridSinusoidalOptions, 'features'>, features: unknown): object {
+  const { order = 'row-first', steps = 'quarter', base = 10000 } = given;
+  return {
+    features: integer(call, 'features', features, 4, mostWidth),
+    order: choice(call, 'order', order, gridOrders),
+    steps: choice(call, 'steps', steps, gridSteps),
+    base: positive(call, 'base', base),
+  };
+}
+
+export const gridNames = ['order', 'steps', 'base'] as const;
+
 export class GridEncoding extends Encoding<RawEncoding> implements GridSinusoidal {
   constructor(context: Context, given: GridSinusoidalOptions) {
     const call = 'gridSinusoidal';
     const { memory } = context;
-    const { features, order = 'row-first', steps = 'quarter', base = 10000 } = options(call, given, ['features', 'order', 'steps', 'base']);
-    const checked = {
-      features: integer(call, 'features', features, 4, mostWidth),
-      order: choice(call, 'order', order, gridOrders),
-      steps: choice(call, 'steps', steps, gridSteps),
-      base: positive(call, 'base', base),
-    };
+    const { features, ...rest } = options(call, given, ['features', ...gridNames]);
+    const checked = gridOf(call, rest, features);
     super(context, 'grid encoding', features, memory.call(call, () => memory.done(memory.raw.makeGridSinusoidal(checked))));
   }
 }

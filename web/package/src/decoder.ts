@@ -10,44 +10,56 @@ import type {
   DecoderWeights,
   ForwardOptions,
   GeneratedRow,
+  GenerateAsyncOptions,
   GenerateOptions,
-  Integers,
+  Generation,
   Lanes,
   LanesOptions,
   MethodInLayers,
   Positions,
+  PrefillOptions,
   WantedTokens,
 } from '../types/locant.js';
-import { sinusoidNames, sinusoidOf, tableNames, tableOf } from './absolute.js';
+import { gridNames, gridOf, sinusoidNames, sinusoidOf, tableNames, tableOf } from './absolute.js';
 import { layerOf, requireHeads, writeMask } from './attention.js';
 import { LayerCache } from './cache.js';
-import { argumentFault, choice, finite, int32s, integer, maxPosition, options, positive, result, show, honest } from './check.js';
+import { argumentFault, choice, finite, int32s, integer, maxPosition, options, result, show, honest } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import { makeError } from './errors.js';
-import { handleBeside, handleOf, OwnedObject } from './owned.js';
+import { cacheOf, generateNames, generationOf, promptsOf, rowsOf, StepGeneration, stepOptionsOf, StepPrefill, withCache } from './generation.js';
+import { handleOf, OwnedObject } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { RawDecoder } from './raw.js';
 
-const norms = ['rms', 'layer'] as const;
+const norms = ['rms', 'layer', 'rms-from-one'] as const;
+const normPlacements = ['before', 'before-and-after'] as const;
 const feedForwards = ['gated', 'plain'] as const;
 const activations = ['silu', 'gelu', 'gelu-tanh', 'relu'] as const;
 const embeddingKinds = ['tied', 'separate'] as const;
 const biasKinds = ['none', 'query-key-value', 'attention', 'all'] as const;
 const offsets = ['true', 'restarted', 'off-by-one'] as const;
-const reasons = ['length', 'stop-token'] as const;
 const faults = ['none', 'offset-restarted', 'off-by-one', 'upper-layers-ahead', 'rows-taken-for-positions', 'padding-counted',
   'reset-without-document-mask'] as const;
 const expectations = ['equal', 'different'] as const;
 const verdicts = ['pass', 'fail', 'not-applicable'] as const;
 const none = new Int32Array(0);
+/** Prompt tokens between two turns of the page. */
+const shortChunk = 64;
 const mostWidth = 1048576;
 
+/** A factor far from where float32 ends. */
+const factor = (call: string, name: string, value: unknown): number =>
+  typeof value === 'number' && value >= 1e-6 && value <= 1e6
+    ? value
+    : argumentFault(`${call}: ${name} is ${show(value)}, expected a number of 1e-6 .. 1e6`, value, 1e6);
+
 function configOf(context: Context, call: string, given: DecoderConfig): object {
-  const { vocabulary, width, heads, kvHeads = heads, headDim, feedForwardWidth, norm = 'rms', normEpsilon = 1e-5,
-    feedForward = 'gated', activation = 'silu', embeddings = 'tied', biases = 'none', inputPosition = null, layers } =
-    options(call, given, ['vocabulary', 'width', 'heads', 'kvHeads', 'headDim', 'feedForwardWidth', 'norm', 'normEpsilon',
-      'feedForward', 'activation', 'embeddings', 'biases', 'inputPosition', 'layers']);
+  const { vocabulary, width, heads, kvHeads = heads, headDim, feedForwardWidth, norm = 'rms', normPlacement = 'before', normEpsilon = 1e-5,
+    feedForward = 'gated', activation = 'silu', embeddings = 'tied', embeddingScale = 1, logitSoftCap,
+    biases = 'none', inputPosition = null, layers } =
+    options(call, given, ['vocabulary', 'width', 'heads', 'kvHeads', 'headDim', 'feedForwardWidth', 'norm', 'normPlacement',
+      'normEpsilon', 'feedForward', 'activation', 'embeddings', 'embeddingScale', 'logitSoftCap', 'biases', 'inputPosition', 'layers']);
   requireHeads(call, heads, kvHeads, headDim);
   if (!Array.isArray(layers) || layers.length === 0) argumentFault(`${call}: layers is ${show(layers)}, expected an array of 1 or more`);
   return {
@@ -58,10 +70,13 @@ function configOf(context: Context, call: string, given: DecoderConfig): object 
     headDim,
     feedForwardWidth: integer(call, 'feedForwardWidth', feedForwardWidth, 1, mostWidth),
     norm: choice(call, 'norm', norm, norms),
+    normPlacement: choice(call, 'normPlacement', normPlacement, normPlacements),
     normEpsilon: finite(call, 'normEpsilon', normEpsilon),
     feedForward: choice(call, 'feedForward', feedForward, feedForwards),
     activation: choice(call, 'activation', activation, activations),
     embeddings: choice(call, 'embeddings', embeddings, embeddingKinds),
+    embeddingScale: factor(call, 'embeddingScale', embeddingScale),
+    logitSoftCap: logitSoftCap === undefined ? undefined : factor(call, 'logitSoftCap', logitSoftCap),
     biases: choice(call, 'biases', biases, biasKinds),
     inputPosition: inputPosition === null ? null : inputOf(call, inputPosition, width),
     layers: Array.from(layers as readonly DecoderLayer[], (layer, i) => {
@@ -73,13 +88,15 @@ function configOf(context: Context, call: string, given: DecoderConfig): object 
 
 function inputOf(call: string, given: NonNullable<DecoderConfig['inputPosition']>, width: number): object {
   const at = `${call}: inputPosition`;
-  const read = options<{ sinusoidal?: object; learnedTable?: object }>(at, given, ['sinusoidal', 'learnedTable']);
-  if ((read.sinusoidal === undefined) === (read.learnedTable === undefined)) {
-    argumentFault(`${at} is ${show(given)}, expected { sinusoidal } or { learnedTable }`);
+  const read = options<{ sinusoidal?: object; learnedTable?: object; gridSinusoidal?: object }>(at, given,
+    ['sinusoidal', 'learnedTable', 'gridSinusoidal']);
+  if (Object.values(read).filter((value) => value !== undefined).length !== 1) {
+    argumentFault(`${at} is ${show(given)}, expected { sinusoidal }, { learnedTable } or { gridSinusoidal }`);
   }
-  return read.sinusoidal !== undefined
-    ? { sinusoidal: sinusoidOf(at, options(`${at}.sinusoidal`, read.sinusoidal, sinusoidNames as never), width) }
-    : { learnedTable: tableOf(at, options(`${at}.learnedTable`, read.learnedTable, tableNames as never) as never, width) };
+  const own = (name: keyof typeof read, names: readonly string[]): never => options(`${at}.${name}`, read[name], names as never) as never;
+  if (read.sinusoidal !== undefined) return { sinusoidal: sinusoidOf(at, own('sinusoidal', sinusoidNames), width) };
+  if (read.learnedTable !== undefined) return { learnedTable: tableOf(at, own('learnedTable', tableNames), width) };
+  return { gridSinusoidal: gridOf(at, own('gridSinusoidal', gridNames), width) };
 }
 
 function weightsOf(call: string, given: DecoderWeights): object {
@@ -96,7 +113,7 @@ function weightsOf(call: string, given: DecoderWeights): object {
     return { safetensors: files };
   }
   const scale = (name: 'embedding' | 'queryKey' | 'matrix'): number | undefined =>
-    read[name] === undefined ? undefined : positive(call, name, read[name]);
+    read[name] === undefined ? undefined : factor(call, name, read[name]);
   return {
     seed: integer(call, 'seed', read.seed, 0, maxPosition),
     embedding: scale('embedding'),
@@ -201,25 +218,47 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     const call = 'generate';
     const handle = handleOf(this, call);
     const { memory } = this.#context;
-    const { prompts, cache, newTokens = 32, stopTokens = none, temperature = 0, topK = 0, topP = 1, seed = 0, prefillChunk = 512 } =
-      options(call, given, ['prompts', 'cache', 'newTokens', 'stopTokens', 'temperature', 'topK', 'topP', 'seed', 'prefillChunk']);
-    if (!Array.isArray(prompts)) argumentFault(`${call}: prompts is ${show(prompts)}, expected an array of prompts`);
-    const rows = Array.from(prompts as readonly Integers[], (prompt, i) => this.#tokens(call, `prompts[${i}]`, prompt));
-    const checked = {
-      newTokens: integer(call, 'newTokens', newTokens, 1, maxPosition),
-      stopTokens: this.#tokens(call, 'stopTokens', stopTokens),
-      temperature: finite(call, 'temperature', temperature),
-      topK: integer(call, 'topK', topK, 0, maxPosition),
-      topP: finite(call, 'topP', topP),
-      seed: integer(call, 'seed', seed, 0, maxPosition),
-      prefillChunk: integer(call, 'prefillChunk', prefillChunk, 1, maxPosition),
-    };
-    const cacheHandle = cache === undefined ? null : cacheOf(this.#context, call, cache);
-    const all = Int32Array.from(rows.flatMap((row) => Array.from(row)));
-    const lengths = Int32Array.from(rows, (row) => row.length);
-    const generated = memory.call(call, (frame) =>
-      memory.done(handle.generate(cacheHandle, frame.int32(all), frame.int32(lengths), rows.length, checked)));
-    return generated.map(({ tokens, reason }) => ({ tokens, reason: reasons[reason]! }));
+    const read = options(call, given, generateNames);
+    const write = promptsOf(call, read.prompts);
+    const checked = generationOf(call, read);
+    const cache = read.cache === undefined ? null : cacheOf(this.#context, call, read.cache);
+    return rowsOf(memory.call(call, (frame) => memory.done(handle.generate(cache, ...write(frame), checked))));
+  }
+
+  generation(given: GenerateOptions): Generation {
+    return new StepGeneration(this.#context, 'generation', this, options('generation', given, generateNames));
+  }
+
+  async generateAsync(given: GenerateAsyncOptions): Promise<GeneratedRow[]> {
+    const call = 'generateAsync';
+    const read = options(call, given, [...generateNames, 'onProgress', 'signal']);
+    stepOptionsOf(call, read);
+    return withCache(call, read.cache, async () => {
+      const generation = new StepGeneration(this.#context, call, this, { ...read, prefillChunk: read.prefillChunk ?? shortChunk });
+      try {
+        await generation.runAll(read, () => generation.cancel());
+        return generation.rows();
+      } finally {
+        generation.dispose();
+      }
+    });
+  }
+
+  async prefillAsync(given: PrefillOptions): Promise<Float32Array> {
+    const call = 'prefillAsync';
+    const read = options(call, given, ['prompts', 'cache', 'prefillChunk', 'onProgress', 'signal']);
+    const { prompts, cache, prefillChunk = shortChunk } = read;
+    stepOptionsOf(call, read);
+    const chunk = integer(call, 'prefillChunk', prefillChunk, 1, maxPosition);
+    return withCache(call, cache, async () => {
+      const prefill = new StepPrefill(this.#context, call, this, prompts, cache, chunk);
+      try {
+        await prefill.runAll(read, () => argumentFault(`${call}: onProgress said "stop", expected a signal for that: half a prompt has no logits`));
+        return prefill.logits();
+      } finally {
+        prefill.dispose();
+      }
+    });
   }
 
   lanes(given: LanesOptions): Lanes {
@@ -274,8 +313,3 @@ const methodInLayers = (raw: ReturnType<RawDecoder['describe']>[number]): Method
   method: readDescription(raw.method),
   layers: Array.from(raw.layers),
 });
-
-function cacheOf(context: Context, call: string, cache: unknown): ReturnType<typeof handleOf<import('./raw.js').RawCache>> {
-  if (!(cache instanceof LayerCache)) argumentFault(`${call}: cache is ${show(cache)}, expected a cache of this library`);
-  return handleBeside(context, cache, call, 'cache');
-}

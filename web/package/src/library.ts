@@ -20,6 +20,7 @@ import type {
   KerpleOptions,
   LearnedTable,
   LearnedTableOptions,
+  LlamaParameters,
   Locant,
   MatrixBiasOptions,
   MethodDescription,
@@ -45,6 +46,7 @@ import { alibi, deberta, displacementBias, fire, kerple, matrixBias, sandwich, s
 import { LayerCache } from './cache.js';
 import type { Context } from './context.js';
 import { TokenDecoder } from './decoder.js';
+import { llamaConfig } from './llama.js';
 import { Memory } from './memory.js';
 import { difference, random } from './numbers.js';
 import { Census } from './owned.js';
@@ -160,6 +162,10 @@ export class Library implements Locant {
 
   cache(options: CacheOptions): Cache {
     return new LayerCache(this.#context, 'cache', options);
+  }
+
+  llamaConfig(parameters: LlamaParameters): DecoderConfig {
+    return llamaConfig(this.#context, parameters);
   }
 
   decoder(config: DecoderConfig, weights: DecoderWeights): Decoder {

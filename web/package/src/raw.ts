@@ -112,6 +112,23 @@ export interface RawAudit {
   text: string;
 }
 
+export interface RawProgress {
+  phase: number; done: number; total: number; rows: Int32Array; tokens: Int32Array; ended: boolean;
+}
+
+export interface RawGeneration extends Handle {
+  step(): RawProgress;
+  cancel(): void;
+  rollBack(): void;
+  rows(): { tokens: Int32Array; reason: number }[];
+}
+
+export interface RawPrefill extends Handle {
+  step(): RawProgress;
+  rollBack(): void;
+  logits(out: Address, count: number): void;
+}
+
 export interface RawDecoder extends Handle {
   parameters(): number;
   bytes(): number;
@@ -129,6 +146,10 @@ export interface RawDecoder extends Handle {
   generate(
     cache: RawCache | null, tokens: Address, lengths: Address, rows: number, options: object,
   ): { tokens: Int32Array; reason: number }[];
+  generation(
+    cache: RawCache | null, tokens: Address, lengths: Address, rows: number, options: object,
+  ): RawGeneration;
+  prefill(cache: RawCache, tokens: Address, lengths: Address, rows: number, chunk: number): RawPrefill;
   lanes(prompt: Address, count: number, options: object): import('../types/locant.js').Lanes;
   audit(options: object): RawAudit;
   describe(): RawMethodInLayers[];
@@ -189,5 +210,6 @@ export interface Raw {
 
   lastTokens(block: Address): Int32Array;
   validTokens(block: Address): Int32Array;
+  llamaConfig(parameters: object): { kvHeads: number; headDim: number; rotation: RawPlan };
   makeDecoder(options: object, weights: object): RawDecoder;
 }

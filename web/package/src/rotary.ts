@@ -75,25 +75,36 @@ function parameter(call: string, name: string, value: unknown, check: Check): un
   return choice(call, name, value, check);
 }
 
+/** A rule's own parameters, checked, and everything that was given; `also` are the names of what stands beside them. */
+export function ruleOf(call: string, given: unknown, also: readonly string[]): { checked: Record<string, unknown>; values: Record<string, unknown> } {
+  if (given === null || typeof given !== 'object') argumentFault(`${call}: the rule is ${show(given)}, expected an object`);
+  const { rule } = given as RotaryRule;
+  choice(call, 'rule', rule, Object.keys(rules));
+  const values = options<Record<string, unknown>>(call, given as Record<string, unknown>, ['rule', ...also, ...Object.keys(rules[rule])]);
+  const checked: Record<string, unknown> = { rule };
+  for (const [name, { check, optional, default: fallback }] of Object.entries(rules[rule])) {
+    const value = values[name] ?? fallback;
+    if (value !== undefined || !optional) checked[name] = parameter(call, name, value, check);
+  }
+  return { checked, values };
+}
+
+export const pairingOf = (call: string, value: unknown): number => pairingOrder.indexOf(pairings[choice(call, 'pairing', value ?? 'half-split', pairings)]!);
+
 export function rotaryPlan({ memory }: Context, given: RotaryRule): RotaryPlan {
   const call = 'rotaryPlan';
-  if (given === null || typeof given !== 'object') argumentFault(`${call}: the rule is ${show(given)}, expected an object`);
-  const names = Object.keys(rules) as RotaryRule['rule'][];
-  choice(call, 'rule', given.rule, names);
-  const own = rules[given.rule];
-  const values = options<Record<string, unknown>>(call, given as unknown as Record<string, unknown>,
-    ['rule', 'headDim', 'rotatedWidth', 'start', 'base', 'pairing', 'length', 'sections', 'sectionOrder', 'xpos', ...Object.keys(own)]);
+  const { checked, values } = ruleOf(call, given,
+    ['headDim', 'rotatedWidth', 'start', 'base', 'pairing', 'length', 'sections', 'sectionOrder', 'xpos']);
   const headDim = integer(call, 'headDim', values.headDim, 1, mostHeads);
   const start = integer(call, 'start', values.start ?? 0, 0, headDim - 1);
-  const checked: Record<string, unknown> = {
-    rule: given.rule,
+  Object.assign(checked, {
     headDim,
     start,
     width: integer(call, 'rotatedWidth', values.rotatedWidth ?? headDim - start, 1, headDim - start),
     base: positive(call, 'base', values.base ?? 10000),
-    pairing: pairingOrder.indexOf(pairings[choice(call, 'pairing', values.pairing ?? 'half-split', pairings)]!),
+    pairing: pairingOf(call, values.pairing),
     length: values.length === undefined ? undefined : integer(call, 'length', values.length, 1, maxPosition + 1),
-  };
+  });
   if (values.sections !== undefined) {
     const sections = int32s(call, 'sections', values.sections);
     const interleaved = choice(call, 'sectionOrder', values.sectionOrder ?? 'chunked', sectionOrders) === 1;
@@ -106,10 +117,6 @@ export function rotaryPlan({ memory }: Context, given: RotaryRule): RotaryPlan {
     argumentFault(`${call}: sectionOrder is given, expected sections beside it`);
   }
   if (values.xpos !== undefined && values.xpos !== null) checked.xpos = xposOf(call, 'xpos', values.xpos);
-  for (const [name, { check, optional, default: fallback }] of Object.entries(own)) {
-    const value = values[name] ?? fallback;
-    if (value !== undefined || !optional) checked[name] = parameter(call, name, value, check);
-  }
   return readPlan(memory.call(call, () => memory.done(memory.raw.rotaryPlan(checked))));
 }
 
@@ -169,7 +176,7 @@ export function convertPairing({ memory }: Context, x: Float32Array, given: Conv
   });
 }
 
-const readPlan = (raw: RawPlan): RotaryPlan => Object.freeze({ ...raw, pairing: pairingOrder[raw.pairing]! });
+export const readPlan = (raw: RawPlan): RotaryPlan => Object.freeze({ ...raw, pairing: pairingOrder[raw.pairing]! });
 
 const planKeys = [
   'inverseFrequencies', 'pairing', 'start', 'attentionFactor', 'softmaxScaleFactor', 'axisOfPair', 'axisOffsets', 'xpos',

@@ -92,6 +92,8 @@ export interface Locant {
 
   /** A small, complete decoder, with random weights by seed or a checkpoint's. */
   decoder(config: DecoderConfig, weights: DecoderWeights): Decoder;
+  /** A decoder's configuration from the values of a Llama-shaped model's config.json. */
+  llamaConfig(parameters: LlamaParameters): DecoderConfig;
 
   /**
    * `count` numbers in [-1, 1) for examples and tests: value i is a function of (seed, stream, i) alone, the same bits on
@@ -993,8 +995,10 @@ export interface DecoderConfig {
   readonly kvHeads?: number;
   readonly headDim: number;
   readonly feedForwardWidth: number;
-  /** Default `rms`. */
-  readonly norm?: 'rms' | 'layer';
+  /** Default `rms`; `rms-from-one` multiplies by 1 + weight (Gemma). */
+  readonly norm?: 'rms' | 'layer' | 'rms-from-one';
+  /** Of attention and feed-forward. Default `before`; `before-and-after` as in Gemma 2. */
+  readonly normPlacement?: 'before' | 'before-and-after';
   /** Default 1e-5. */
   readonly normEpsilon?: number;
   /** Default `gated`. */
@@ -1003,12 +1007,18 @@ export interface DecoderConfig {
   readonly activation?: 'silu' | 'gelu' | 'gelu-tanh' | 'relu';
   /** Whether the unembedding is the embedding (default) or a matrix of its own. */
   readonly embeddings?: 'tied' | 'separate';
+  /** What token embeddings are multiplied by, not the unembedding; 1e-6 to 1e6. Default 1; Gemma: sqrt(width). */
+  readonly embeddingScale?: number;
+  /** cap * tanh(logits / cap); 1e-6 to 1e6. Left out: none. */
+  readonly logitSoftCap?: number;
   /** Which linear layers add a bias. Default `none`. */
   readonly biases?: 'none' | 'query-key-value' | 'attention' | 'all';
   /** Door 1; null (default): nothing is added to the input. A learned table's values are weights. */
   readonly inputPosition?:
     | { readonly sinusoidal: Omit<SinusoidalOptions, 'width'> }
     | { readonly learnedTable: Omit<LearnedTableOptions, 'table' | 'width'> }
+    /** For positions with two axes. */
+    | { readonly gridSinusoidal: Omit<GridSinusoidalOptions, 'features'> }
     | null;
   /** One per layer, 1 or more. */
   readonly layers: readonly DecoderLayer[];
@@ -1018,14 +1028,19 @@ export type DecoderWeights =
   /** Uniform random weights, the same bits everywhere. */
   | {
       readonly seed: number;
-      /** Deviation of embeddings. Default 1/sqrt(width). */
+      /** Deviation of embeddings. Default 1/sqrt(width). All three: 1e-6 to 1e6, so that no logit is NaN. */
       readonly embedding?: number;
       /** Deviation of query and key matrices times sqrt(width). Default 2: attention has preferences. */
       readonly queryKey?: number;
       /** The same of all other matrices. Default 1. */
       readonly matrix?: number;
     }
-  /** The files of a checkpoint with Hugging Face's names (Llama's); float32, float16 and bfloat16. */
+  /**
+   * The files of a checkpoint with Hugging Face's names (Llama's); float32, float16 and bfloat16. Read piece by piece:
+   * the module holds the weights once (the largest tensor twice, while they are taken over), and not the files. A header
+   * that is truncated, overlaps, lies or asks for too much is a FormatError that names the byte or the tensor. NaN in a
+   * weight is not looked for: it spreads to the logits, where sampling refuses it.
+   */
   | { readonly safetensors: Uint8Array | readonly Uint8Array[] };
 
 /** Whose logits: the last valid token of each row, every valid token, or tokens by their index in the batch. */
@@ -1060,13 +1075,88 @@ export interface GenerateOptions {
   readonly topP?: number;
   /** Default 0. */
   readonly seed?: number;
-  /** Prompt tokens that go in at once. Default 512. */
+  /** Prompt tokens of a row that go in at once: the split changes nothing but memory. Default 512, with promises 64. */
   readonly prefillChunk?: number;
 }
 
 export interface GeneratedRow {
   readonly tokens: Int32Array;
-  readonly reason: 'length' | 'stop-token';
+  readonly reason: 'length' | 'stop-token' | 'cancelled';
+}
+
+/** What one step did. */
+export interface Progress {
+  readonly phase: 'prefill' | 'decode';
+  /** Prompt tokens of all rows in the prefill, then steps. */
+  readonly done: number;
+  readonly total: number;
+  /** New tokens, one for each of `rows`. */
+  readonly rows: Int32Array;
+  readonly tokens: Int32Array;
+}
+
+/** A generation in the caller's hands: one chunk of the prefill or one new token of every row at a time. */
+export interface Generation extends Owned {
+  readonly ended: boolean;
+  /** The next step. After an error everything is taken back. CacheError once it has ended. */
+  step(): Progress;
+  /** Ends it where it is; rows at work get the reason `cancelled`. */
+  cancel(): void;
+  /** Ends it and takes back the rows that it wrote. */
+  rollBack(): void;
+  rows(): GeneratedRow[];
+}
+
+export interface StepOptions {
+  /** Told of every step, and waited for. Returns `stop`: it ends there, with what there is. */
+  readonly onProgress?: (progress: Progress) => unknown;
+  /** Aborted: the promise rejects with the signal's reason, and the cache is as it was before the call. */
+  readonly signal?: AbortSignal;
+}
+
+export interface GenerateAsyncOptions extends GenerateOptions, StepOptions {}
+
+export interface PrefillOptions extends StepOptions {
+  /** Prompt r goes on after what sequence r holds. */
+  readonly prompts: readonly Integers[];
+  readonly cache: Cache;
+  /** Default 64. */
+  readonly prefillChunk?: number;
+}
+
+type RuleAlone<Rule> = Rule extends unknown ? Omit<Rule, keyof RotaryShape> : never;
+
+/** Values of a config.json, under its own names; defaults are those of Hugging Face's LlamaConfig. */
+export interface LlamaParameters {
+  readonly vocab_size: number;
+  readonly hidden_size: number;
+  readonly intermediate_size: number;
+  readonly num_hidden_layers: number;
+  readonly num_attention_heads: number;
+  /** Default num_attention_heads. */
+  readonly num_key_value_heads?: number;
+  /** Default hidden_size / num_attention_heads. */
+  readonly head_dim?: number;
+  /** Default 1e-6. */
+  readonly rms_norm_eps?: number;
+  /** Default false. */
+  readonly tie_word_embeddings?: boolean;
+  /** Default false. */
+  readonly attention_bias?: boolean;
+  /** Default false; true needs attention_bias beside it. */
+  readonly mlp_bias?: boolean;
+  /** Default 10000. */
+  readonly rope_theta?: number;
+  /** Default 1. */
+  readonly partial_rotary_factor?: number;
+  /** Tokens that a query sees, itself included, in all layers. Default: all. */
+  readonly sliding_window?: number | null;
+  /** rope_scaling or rope_parameters, as a rule of `rotaryPlan`. Default `{ rule: 'default' }`. */
+  readonly rope?: RuleAlone<RotaryRule>;
+  /** Default `half-split`, the order of Hugging Face's checkpoints. */
+  readonly pairing?: Pairing;
+  /** For rules that depend on a length: the number of positions that the generation may reach. */
+  readonly length?: number;
 }
 
 export interface LanesOptions {
@@ -1166,7 +1256,22 @@ export interface Decoder extends Owned {
   cache(options?: Pick<CacheOptions, 'sequences' | 'capacity' | 'keys' | 'backward'>): Cache;
   /** Logits: [wanted tokens, vocabulary]. */
   forward(options: ForwardOptions): Float32Array;
+  /**
+   * Tokens after the prompts. Afterwards the cache holds every prompt and every new token but the last of each row, which
+   * was never an input; after an error (a fixed cache that fills up, too) it is as it was before the call. With the
+   * `deterministic` kernel, equal options give the same tokens on every machine, and the same as the C++ library natively
+   * with SSE2: every sum is taken in the same order, without fused multiply-adds (`relaxed` fuses).
+   */
   generate(options: GenerateOptions): GeneratedRow[];
+  /** The same in the caller's hands, step by step. */
+  generation(options: GenerateOptions): Generation;
+  /** The same as a promise: the page gets a turn after every step. Faults of its options reject, too. */
+  generateAsync(options: GenerateAsyncOptions): Promise<GeneratedRow[]>;
+  /**
+   * Long prompts into a cache, a chunk at a time with a turn of the page between: logits after the last token of each,
+   * [prompts, vocabulary].
+   */
+  prefillAsync(options: PrefillOptions): Promise<Float32Array>;
   lanes(options: LanesOptions): Lanes;
   /** What a decoder must do with positions, measured on this one. */
   auditTests(options?: AuditOptions): AuditReport;
