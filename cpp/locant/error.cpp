@@ -83,6 +83,14 @@ void require_positive(std::string_view call, std::string_view what, double value
   throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected a number above 0"), value, 0);
 }
 
+void require_factor(std::string_view call, std::string_view what, double value) {
+  require_positive(call, what, value);
+  constexpr double kLeast = 1e-6, kMost = 1e6;
+  if (value >= kLeast && value <= kMost) return;
+  throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected ", kLeast, " to ", kMost), value,
+              value < kLeast ? kLeast : kMost);
+}
+
 void require_range(std::string_view call, std::string_view what, std::int64_t value, std::int64_t low,
                    std::int64_t high) {
   if (value >= low && value <= high) return;

@@ -112,6 +112,9 @@ void require_size(std::string_view call, std::string_view what, std::size_t held
 void require_finite(std::string_view call, std::string_view what, double value);
 void require_positive(std::string_view call, std::string_view what, double value);
 
+// kArgument unless `value` is a factor that keeps clear of where float32 ends: 1e-6 to 1e6.
+void require_factor(std::string_view call, std::string_view what, double value);
+
 // kArgument unless low <= value <= high.
 void require_range(std::string_view call, std::string_view what, std::int64_t value, std::int64_t low,
                    std::int64_t high);

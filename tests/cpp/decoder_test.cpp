@@ -466,3 +466,30 @@ TEST_CASE("decoder: methods are described once each, with their layers") {
   CHECK(table[0].method.door == Door::kInput);
   CHECK(describe_methods(small_config()).empty());
 }
+
+TEST_CASE("decoder: scale and soft cap are what attention itself takes, and no other") {
+  for (const double scale : {0.0, 1e-6, 0.3, 1e6, -1.0, 1e-7, 1e7, 1e300, std::nan("")}) {
+    CAPTURE(scale);
+    const bool good = scale == 0 || (scale >= 1e-6 && scale <= 1e6);
+    const auto refused = [&](auto&& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::kArgument);
+        return true;
+      }
+      return false;
+    };
+    DecoderConfig config = small_config();
+    config.layers[1].scale = scale;
+    AttentionConfig attention;
+    attention.shape = config.shape();
+    attention.scale = scale;
+    CHECK(refused([&] { require_config("Decoder", config); }) == !good);
+    CHECK(refused([&] { Attention made(attention); }) == !good);
+    config.layers[1].scale.reset(), attention.scale.reset();
+    config.layers[1].soft_cap = scale, attention.soft_cap = scale;
+    CHECK(refused([&] { require_config("Decoder", config); }) == (!good || scale == 0));
+    CHECK(refused([&] { Attention made(attention); }) == (!good || scale == 0));
+  }
+}

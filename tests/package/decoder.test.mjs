@@ -117,3 +117,13 @@ test('decoder: bad input is named, and the decoder goes on', () => {
   decoder.dispose();
   refuses(() => decoder.forward({ tokens: [1], positions: positions.range(1) }), 'disposed', 'forward: the decoder has been disposed');
 });
+
+test('decoder: scales and caps that attention refuses are refused in its layers, and the other way round', () => {
+  for (const [change, good] of [[{ scale: 0 }, true], [{ scale: 2 }, true], [{ scale: -1 }, false], [{ scale: 1e300 }, false], [{ softCap: 3 }, true], [{ softCap: 1e300 }, false]]) {
+    const attempts = [() => make({ layers: layers(change) }), () => locant.attention({ heads: 2, headDim: 8, ...change })];
+    for (const attempt of attempts) {
+      if (good) attempt().dispose();
+      else refuses(attempt, 'argument', /(scale|soft.?cap).* is .*, expected/);
+    }
+  }
+});

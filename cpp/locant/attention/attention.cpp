@@ -27,8 +27,8 @@ AttentionConfig checked(AttentionConfig config) {
     term->require_fits(shape.heads, shape.kv_heads, shape.head_dim);
   }
   if (config.value_term) config.value_term->require_fits(shape.heads, shape.kv_heads, shape.value_dim);
-  if (config.scale) require_positive(kCall, "scale", *config.scale);
-  if (config.soft_cap) require_positive(kCall, "the soft cap", *config.soft_cap);
+  if (config.scale) require_scale(kCall, *config.scale);
+  if (config.soft_cap) require_factor(kCall, "the soft cap", *config.soft_cap);
   if (!config.sink_logits.empty()) {
     require_size(kCall, "sink logits", config.sink_logits.size(), static_cast<std::size_t>(shape.heads), "one per head");
     for (const float logit : config.sink_logits) require_finite(kCall, "a sink logit", logit);
@@ -60,6 +60,10 @@ const float* turned(const Rotation& rotation, std::span<const float> x, const Po
 }
 
 }  // namespace
+
+void require_scale(std::string_view call, double scale) {
+  if (scale != 0) require_factor(call, "scale", scale);
+}
 
 void require_tensor(std::string_view call, std::string_view what, std::size_t held, std::size_t tokens,
                     std::int32_t heads, std::int32_t width) {

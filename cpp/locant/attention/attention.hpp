@@ -39,6 +39,9 @@ struct Temperature {
   double shift = 1;
 };
 
+// kArgument unless a scale is 0 (content does not matter, positions alone do) or 1e-6 to 1e6.
+void require_scale(std::string_view call, double scale);
+
 struct AttentionConfig {
   AttentionShape shape;
   Mask mask;                                    // of every call; Mask::prefix and visible are per call

@@ -17,15 +17,6 @@ bool same_method(const MethodDescription& a, const MethodDescription& b) {
   return a.name == b.name && std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), same_parameter);
 }
 
-// Above 0 and far from where float32 ends, on either side.
-void require_factor(std::string_view call, std::string_view what, double value) {
-  require_positive(call, what, value);
-  constexpr double kLeast = 1e-6, kMost = 1e6;
-  if (value >= kLeast && value <= kMost) return;
-  throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected ", kLeast, " to ", kMost), value,
-              value < kLeast ? kLeast : kMost);
-}
-
 // "name" where a layer number is wanted: fail early with the layer that is at fault.
 void require_layer(std::string_view call, const DecoderConfig& config, std::size_t i) {
   const LayerConfig& layer = config.layers[i];
@@ -41,7 +32,7 @@ void require_layer(std::string_view call, const DecoderConfig& config, std::size
     term->require_fits(config.heads, config.kv_heads, config.head_dim);
   }
   if (layer.value_term) layer.value_term->require_fits(config.heads, config.kv_heads, config.head_dim);
-  if (layer.scale) require_factor(where, "scale", *layer.scale);
+  if (layer.scale) require_scale(where, *layer.scale);
   if (layer.soft_cap) require_factor(where, "soft_cap", *layer.soft_cap);
 }
 

@@ -800,9 +800,9 @@ export interface AttentionOptions {
   readonly rotation?: RotaryPlan | null;
   readonly terms?: readonly ScoreTerm[];
   readonly valueTerm?: ValueTerm | null;
-  /** Default 1/sqrt(headDim), times the plan's softmaxScaleFactor. */
+  /** 0 (positions alone decide), or 1e-6 to 1e6. Default 1/sqrt(headDim), times the plan's softmaxScaleFactor. */
   readonly scale?: number;
-  /** Scores become softCap * tanh(score / softCap). */
+  /** Scores become softCap * tanh(score / softCap); 1e-6 to 1e6. */
   readonly softCap?: number;
   /** [heads] A logit per head that takes its share of the softmax and gives nothing. */
   readonly sinkLogits?: Float32Array;
