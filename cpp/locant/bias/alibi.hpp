@@ -44,6 +44,8 @@ class Alibi final : public ScoreTerm {
 
   void add(const ScoreTile& tile, float* scores, std::size_t stride) const override;
   bool shift_invariant() const noexcept override { return form_ != AlibiForm::kKeyOnly; }
+  // slope * j is slope * (j - t) and what the row of t has in common.
+  bool moves_weights() const noexcept override { return false; }
   // kShape unless heads is the number of slopes.
   void require_fits(std::int32_t heads, std::int32_t kv_heads, std::int32_t head_dim) const override;
   MethodDescription describe() const override;

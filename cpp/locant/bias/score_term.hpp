@@ -60,6 +60,9 @@ class ScoreTerm {
   virtual bool needs_content() const noexcept { return false; }
   // Whether positions enter through key - query alone; false promises nothing.
   virtual bool shift_invariant() const noexcept { return false; }
+  // Whether content moved to other positions is attended to with other weights. A term that is not shift invariant may
+  // still answer no: softmax does not notice what a whole row of scores has in common.
+  virtual bool moves_weights() const noexcept { return !shift_invariant(); }
   // Checks itself against the attention it is about to serve; throws kShape or kArgument.
   virtual void require_fits(std::int32_t heads, std::int32_t kv_heads, std::int32_t head_dim) const = 0;
   virtual MethodDescription describe() const = 0;

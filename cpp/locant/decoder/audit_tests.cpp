@@ -74,18 +74,23 @@ class Audit {
   // ---- the seven tests --------------------------------------------------------------------------------
 
   void move_content() {
-    const auto absolute = std::find_if(report_.methods.begin(), report_.methods.end(), [](const MethodInLayers& m) {
-      return m.method.reference == Reference::kAbsolute;
-    });
-    const auto& layers = decoder_.config().layers;
-    const bool warm = std::any_of(layers.begin(), layers.end(), [](const LayerConfig& l) { return l.temperature.has_value(); });
-    const bool location_counts = absolute != report_.methods.end() || warm;
+    // What makes the location count: the input, attention temperature, a term that is not of displacement alone.
+    std::string reader;
+    if (!std::holds_alternative<std::monostate>(decoder_.config().input_position)) reader = report_.methods.front().method.name;
+    for (const LayerConfig& layer : decoder_.config().layers) {
+      if (!reader.empty()) break;
+      if (layer.temperature) reader = "attention temperature";
+      for (const auto& term : layer.score_terms) {
+        if (reader.empty() && term->moves_weights()) reader = term->describe().name;
+      }
+    }
+    const bool location_counts = !reader.empty();
     AuditLine line;
     line.test = "move-content";
     line.claim = sentence("logits of ", length(), " tokens at positions ", options_.move, " and on ",
                           location_counts ? "differ from" : "equal", " those at 0 and on");
     line.expectation = location_counts ? Expectation::kDifferent : Expectation::kEqual;
-    if (location_counts) line.note = sentence(warm ? "attention temperature" : absolute->method.name, " reads absolute positions");
+    if (location_counts) line.note = sentence(reader, " reads absolute positions");
     const auto* table = std::get_if<TableConfig>(&decoder_.config().input_position);
     const std::int64_t end = std::int64_t{options_.move} + length();
     if (table != nullptr && table->past_end != PastEnd::kClamp) {
