@@ -270,6 +270,27 @@ TEST_CASE("attention: scores of 10^4, of both signs, neither overflow nor lose t
   under_every_set([&] { CHECK(largest_difference(b.attend(), expected) < kTolerance); });
 }
 
+TEST_CASE("attention: scores that rise slowly, fall or leap from key to key equal the definition") {
+  // The softmax takes scores from a base that follows the highest one late (simd/tiles.hpp): steps below, at and
+  // above what it waits for, sinks of either size, rows that first see something in a later block.
+  std::mt19937 random(41);
+  for (const float step : {0.001f, 0.03f, 0.5f, 2.77f, 2.78f, 40.0f, -0.03f, -2.0f}) {
+    for (const float sink : {-60.0f, 0.0f, 60.0f}) {
+      Batch b = random_batch(random, {2, 1, 4, 5}, Positions::range(210));
+      b.config.scale = 1.0;
+      b.config.sink_logits = {sink, -sink};
+      b.config.mask.window = Window{130, WindowConvention::kCountsCurrent, 0};
+      for (std::size_t t = 0; t < 210; ++t) {
+        for (std::size_t h = 0; h < 2; ++h) std::fill_n(b.q.begin() + static_cast<std::ptrdiff_t>(t * 8 + h * 4), 4, h == 0 ? 1.0f : 0.25f);
+        std::fill_n(b.k.begin() + static_cast<std::ptrdiff_t>(t * 4), 4, 0.0f);
+        b.k[t * 4] = step * static_cast<float>(t % 90);
+      }
+      const Floats expected = b.reference();
+      under_every_set([&] { CHECK(largest_difference(b.attend(), expected) < kTolerance); });
+    }
+  }
+}
+
 TEST_CASE("attention: all scores equal gives the mean of what is seen") {
   std::mt19937 random(39);
   for (const float size : {0.0f, 1e4f, -1e4f}) {

@@ -83,6 +83,36 @@ const float* Attention::State::turned_keys(std::span<const float> x, const Posit
   return turned(*config.rotation, x, positions, config.shape.kv_heads, RotationRole::kKey, k, k_size);
 }
 
+namespace {
+constexpr std::size_t kTurnedTokens = 32;  // keys that are turned at a time
+}
+
+void Attention::State::prepare_write() {
+  const std::size_t size = kTurnedTokens * static_cast<std::size_t>(config.shape.kv_heads) *
+                           static_cast<std::size_t>(config.shape.head_dim);
+  if (!config.rotation || block_size >= size) return;
+  block = aligned_zeros<float>("attend", size);
+  block_size = size;
+}
+
+void Attention::State::write(KeyValueStore& to, std::size_t slot, std::size_t count, const float* keys,
+                             const float* values, const Positions& positions, std::size_t first,
+                             const Rotation* rotation) noexcept {
+  const auto heads = static_cast<std::size_t>(config.shape.kv_heads);
+  const std::size_t key_size = heads * static_cast<std::size_t>(config.shape.head_dim);
+  const std::size_t value_size = heads * static_cast<std::size_t>(config.shape.value_dim);
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t part = rotation != nullptr ? std::min(kTurnedTokens, count - i) : count;
+    const float* key = keys + (first + i) * key_size;
+    if (rotation != nullptr) {
+      rotation->turn_tokens(key, positions, first + i, part, config.shape.kv_heads, RotationRole::kKey, block.get());
+      key = block.get();
+    }
+    to.write(slot + i, part, key, values + (first + i) * value_size);
+    i += part;
+  }
+}
+
 Attention::Attention(AttentionConfig config) : state_(std::make_unique<State>(checked(std::move(config)))) {}
 Attention::~Attention() = default;
 Attention::Attention(Attention&&) noexcept = default;
@@ -119,19 +149,26 @@ void Attention::attend(std::span<const float> q, const Positions& query_position
       keys.push_back(key_positions.row_length(r));
     }
     const auto visible = split_visible(kCall, mask.visible, queries, keys);
-    const float* turned_q = state.turned_queries(q, query_positions);
-    const float* turned_k = state.turned_keys(k, key_positions);
+    const Rotation* rotation = state.config.rotation.get();
+    if (rotation != nullptr) {
+      rotation->require_positions(kCall, query_positions);
+      rotation->require_positions(kCall, key_positions);
+    }
+    state.prepare_write();
 
-    const auto heads = static_cast<std::size_t>(shape.heads), kv_heads = static_cast<std::size_t>(shape.kv_heads);
+    const auto heads = static_cast<std::size_t>(shape.heads);
     const auto head_dim = static_cast<std::size_t>(shape.head_dim), value_dim = static_cast<std::size_t>(shape.value_dim);
     for (std::int32_t r = 0; r < rows; ++r) {
       const std::size_t i = static_cast<std::size_t>(r), q0 = query_positions.row_begin(r), k0 = key_positions.row_begin(r);
       state.store.reserve(keys[i]);
       state.store.resize(keys[i]);
-      state.store.write(0, keys[i], turned_k + k0 * kv_heads * head_dim, v.data() + k0 * kv_heads * value_dim);
+      state.write(state.store, 0, keys[i], k.data(), v.data(), key_positions, k0, rotation);
       const Visibility sight(mask, r, view_of(query_positions, r), view_of(key_positions, r), visible[i]);
       AttendRow row;
-      row.q = turned_q + q0 * heads * head_dim;
+      row.q = q.data() + q0 * heads * head_dim;
+      row.rotation = rotation;
+      row.positions = &query_positions;
+      row.first_token = q0;
       row.out = out.data() + q0 * heads * value_dim;
       row.store = &state.store;
       row.sight = &sight;

@@ -18,12 +18,22 @@ struct Attention::State {
   Kernel kernel;
 
   // Work memory of calls, kept for the next one.
-  KeyValueStore store;  // keys and values of calls without a cache
-  AlignedFloats q, k;   // rotated
+  KeyValueStore store;   // keys and values of calls without a cache
+  AlignedFloats block;   // a few keys, turned
+  std::size_t block_size = 0;
+  AlignedFloats q, k;    // rotated, of explanations
   std::size_t q_size = 0, k_size = 0;
 
-  // q [tokens, heads, head_dim] as the kernel is to read it: turned by the rotation, if there is one. What is
-  // returned is q itself or a buffer of this state. kOutOfMemory.
+  // Memory that write() turns keys in: to be had before anything is written. kOutOfMemory.
+  void prepare_write();
+  // Writes `count` tokens, of which `first` is the number of the first in `positions`, into rows [slot, slot + count)
+  // of a store; k and v are those of all tokens. Keys are turned on their way where a rotation is given, which
+  // must have accepted the positions: a few at a time, so that they are written while they are near.
+  void write(KeyValueStore& store, std::size_t slot, std::size_t count, const float* k, const float* v,
+             const Positions& positions, std::size_t first, const Rotation* rotation) noexcept;
+
+  // All of x [tokens, heads, head_dim] turned by the rotation, if there is one: x itself or a buffer of this state.
+  // kOutOfMemory.
   const float* turned_queries(std::span<const float> x, const Positions& positions);
   const float* turned_keys(std::span<const float> x, const Positions& positions);
 };

@@ -41,9 +41,9 @@ std::vector<std::uint8_t> by_slots(std::span<const std::uint8_t> by_rows, std::s
   return out;
 }
 
-// Stores the valid tokens of row r, which stand in the last slots of their sequence.
-void store_tokens(KeyValueStore& store, const Positions& tokens, std::int32_t r, const float* k, const float* v,
-                         std::size_t key_size, std::size_t value_size) {
+// The valid tokens of row r, which stand in the last slots of their sequence: write(slot, token, count) for each run.
+template <class Write>
+void for_each_run(const KeyValueStore& store, const Positions& tokens, std::int32_t r, Write write) {
   const auto valid = tokens.valid();
   std::size_t count = 0;
   for (std::size_t t = tokens.row_begin(r); t < tokens.row_end(r); ++t) count += valid[t];
@@ -55,7 +55,7 @@ void store_tokens(KeyValueStore& store, const Positions& tokens, std::int32_t r,
     }
     std::size_t end = t;
     while (end < tokens.row_end(r) && valid[end] != 0) ++end;
-    store.write(slot, end - t, k + t * key_size, v + t * value_size);
+    write(slot, t, end - t);
     slot += end - t;
     t = end;
   }
@@ -122,23 +122,29 @@ void Attention::attend(std::span<const float> q, std::span<const float> k, std::
       keys.push_back(held.sequences[static_cast<std::size_t>(step.sequences_[static_cast<std::size_t>(r)])].rows);
     }
     const auto visible = split_visible(kCall, mask.visible, queries, keys);
-    const float* turned_q = state.turned_queries(q, tokens);
-    const float* turned_k = rotated ? state.turned_keys(k, tokens) : k.data();
+    const Rotation* rotation = state.config.rotation.get();
+    if (rotation != nullptr) rotation->require_positions(kCall, tokens);
+    state.prepare_write();
 
-    const auto heads = static_cast<std::size_t>(shape.heads), kv_heads = static_cast<std::size_t>(shape.kv_heads);
+    const auto heads = static_cast<std::size_t>(shape.heads);
     const auto head_dim = static_cast<std::size_t>(shape.head_dim), value_dim = static_cast<std::size_t>(shape.value_dim);
     for (std::int32_t r = 0; r < tokens.rows(); ++r) {
       const auto i = static_cast<std::size_t>(r);
       CachedSequence& s = held.sequences[static_cast<std::size_t>(step.sequences_[i])];
       KeyValueStore& store = s.layers[l];
-      store_tokens(store, tokens, r, turned_k, v.data(), kv_heads * head_dim, kv_heads * value_dim);
+      for_each_run(store, tokens, r, [&](std::size_t slot, std::size_t token, std::size_t count) {
+        state.write(store, slot, count, k.data(), v.data(), tokens, token, rotated ? rotation : nullptr);
+      });
       std::vector<std::uint8_t> expanded;
       if (!visible[i].empty() && s.rows != s.slots()) expanded = by_slots(visible[i], queries[i], s);
       const Visibility sight(mask, r, view_of(tokens, r), s.view(),
                              expanded.empty() ? visible[i] : std::span<const std::uint8_t>(expanded));
       const std::size_t first = tokens.row_begin(r);
       AttendRow row;
-      row.q = turned_q + first * heads * head_dim;
+      row.q = q.data() + first * heads * head_dim;
+      row.rotation = rotation;
+      row.positions = &tokens;
+      row.first_token = first;
       row.out = out.data() + first * heads * value_dim;
       row.store = &store;
       if (!rotated && state.config.rotation) {

@@ -17,7 +17,6 @@ constexpr std::size_t kPanel = KeyValueStore::kPanel;
 static_assert(kTileKeys == Visibility::kKeyBlock);
 
 constexpr double kLog2E = 1.4426950408889634074;
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
 // Rows (tokens x heads of a group) that meet a block of keys before the next block is fetched.
 constexpr std::size_t kRunRows = 256;
 
@@ -62,7 +61,9 @@ void Kernel::attend(const AttendRow& row) {
     if (!scores_) scores_ = aligned_zeros<float>("attend", kTileRows * kTileKeys);
     if (content_) grow(keys_, keys_size_, kTileKeys * static_cast<std::size_t>(shape.head_dim));
     for (std::size_t first = 0; first < row.sight->queries(); first += run) {
-      plan(row, first, std::min(first + run, row.sight->queries()));
+      const std::size_t last = std::min(first + run, row.sight->queries());
+      plan(row, first, last);
+      turn(row, first, last);
       for (std::int32_t g = 0; g < shape.kv_heads; ++g) attend_head(row, g);
     }
   } catch (const std::bad_alloc&) {
@@ -123,6 +124,23 @@ void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
   }
 }
 
+// The queries of a run, turned shortly before they are packed, while they are near.
+void Kernel::turn(const AttendRow& row, std::size_t first, std::size_t last) {
+  const std::size_t stride = static_cast<std::size_t>(config_->shape.heads) * static_cast<std::size_t>(config_->shape.head_dim);
+  first_query_ = first;
+  queries_ = row.q + first * stride;
+  if (row.rotation == nullptr) return;
+  grow(turned_, turned_size_, (last - first) * stride);
+  row.rotation->turn_tokens(queries_, *row.positions, row.first_token + first, last - first, config_->shape.heads,
+                            RotationRole::kQuery, turned_.get());
+  queries_ = turned_.get();
+}
+
+const float* Kernel::query(std::size_t token, std::size_t head) const noexcept {
+  const auto heads = static_cast<std::size_t>(config_->shape.heads), head_dim = static_cast<std::size_t>(config_->shape.head_dim);
+  return queries_ + ((token - first_query_) * heads + head) * head_dim;
+}
+
 void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
   const AttentionShape& shape = config_->shape;
   const std::size_t heads = static_cast<std::size_t>(shape.heads), head_dim = static_cast<std::size_t>(shape.head_dim);
@@ -132,8 +150,7 @@ void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
     for (std::size_t h = 0, i = first_tile_[g]; h < shared; h += group.heads, ++i) {
       Tile& tile = state_[i];
       tile.rows = group.tokens * std::min(group.heads, shared - h);
-      std::fill_n(tile.state.highest, simd::kSoftmaxRows, kHidden);
-      std::fill_n(tile.state.sum, simd::kSoftmaxRows, 0.0f);
+      tile.state.clear();
       std::fill_n(mixture_.get() + i * rows * value_stride_, tile.rows * value_stride_, 0.0f);
       float* packed = packed_.get() + i * rows * depth_;
       float factors[kTileRows];
@@ -142,7 +159,7 @@ void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
       }
       for (std::size_t r = 0; r < tile.rows; r += group.tokens) {  // head after head
         const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
-        simd::lay_side_by_side(row.q + (group.first * heads + head) * head_dim, heads * head_dim, group.tokens, head_dim,
+        simd::lay_side_by_side(query(group.first, head), heads * head_dim, group.tokens, head_dim,
                                factors, packed + r, tile.rows);
       }
       std::fill(packed + head_dim * tile.rows, packed + depth_ * tile.rows, 0.0f);
@@ -182,8 +199,7 @@ void Kernel::each_tile(const AttendRow& row, std::int32_t kv_head, const Meeting
   for (std::size_t t = 0; t < group.tokens; t += step) {
     tile.first_query = group.first + t;
     tile.query_position = row.query_position.data() + tile.first_query;
-    tile.query = row.q + tile.first_query * tile.query_stride +
-                 static_cast<std::size_t>(head) * static_cast<std::size_t>(shape.head_dim);
+    tile.query = query(tile.first_query, static_cast<std::size_t>(head));
     tile.scale = static_cast<float>(scale_at(row.query_position[tile.first_query]));
     action(tile, t);
   }
@@ -231,11 +247,11 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
         tiles_->hide(scores_.get() + r * kTileKeys, mask + r % group.tokens * kTileKeys, keys);
       }
     }
-    tiles_->softmax(tile.rows, scores_.get(), keys, tile.state);
+    const float* carry = tiles_->softmax(tile.rows, scores_.get(), keys, tile.state) ? tile.state.carry : nullptr;
     if (careful) {
-      mix_seen(tile, group, mask, keys, values, mixture);
+      mix_seen(tile, group, mask, keys, values, carry, mixture);
     } else {
-      tiles_->mixture(tile.rows, scores_.get(), keys, values, value_stride_, tile.state.carry, mixture);
+      tiles_->mixture(tile.rows, scores_.get(), keys, values, value_stride_, carry, mixture);
     }
     if (config_->value_term) {
       for_each_head(tile, group, head, [&](std::int32_t h, std::size_t first, std::size_t) {
@@ -251,7 +267,7 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
 // The mixture where a hidden value may be NaN or infinite. Each token's rows are mixed by the same function on the
 // same shapes, over values in which what the token does not see is 0: a hidden value changes no bit, whatever it is.
 void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
-                      const float* values, float* mixture) const {
+                      const float* values, const float* carry, float* mixture) const {
   const std::size_t size = tile.rows * value_stride_;
   const AlignedFloats seen = aligned_zeros<float>("attend", kTileKeys * value_stride_);
   const AlignedFloats mixed = aligned_zeros<float>("attend", 2 * size);
@@ -269,7 +285,7 @@ void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint
       }
     }
     std::copy_n(before, size, mixed.get());
-    tiles_->mixture(tile.rows, scores_.get(), keys, seen.get(), value_stride_, tile.state.carry, mixed.get());
+    tiles_->mixture(tile.rows, scores_.get(), keys, seen.get(), value_stride_, carry, mixed.get());
     for (std::size_t r = token; r < tile.rows; r += group.tokens) {
       std::copy_n(mixed.get() + r * value_stride_, value_stride_, mixture + r * value_stride_);
     }
@@ -289,13 +305,14 @@ void Kernel::finish(const AttendRow& row, std::int32_t kv_head) {
         const std::size_t token = group.first + r % group.tokens;
         const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
         float* y = row.out + (token * heads + head) * value_dim;
-        float factor = 0, sum = tile.state.sum[r];
+        float factor = 0, sum = 0;
+        for (std::size_t lane = 0; lane < tiles_->lanes; ++lane) sum += tile.state.sum[r * tiles_->lanes + lane];
         if (sum != 0) {  // also where it is NaN: the row saw one
           float carry = 1;
           if (!config_->sink_logits.empty()) {
-            const double sink = config_->sink_logits[head] * kLog2E, high = tile.state.highest[r];
-            const double top = std::max(high, sink);
-            carry = static_cast<float>(std::exp2(high - top));
+            const double sink = config_->sink_logits[head] * kLog2E, base = tile.state.base[r];
+            const double top = std::max(base, sink);
+            carry = static_cast<float>(std::exp2(base - top));
             sum = sum * carry + static_cast<float>(std::exp2(sink - top));
           }
           factor = carry / sum;

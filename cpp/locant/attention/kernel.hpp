@@ -36,9 +36,12 @@
 
 namespace locant {
 
-// One row of a batch against the keys of a store; queries and stored keys are rotated already, if they are.
+// One row of a batch against the keys of a store, which are rotated already, if they are.
 struct AttendRow {
-  const float* q = nullptr;                      // [queries, heads, head_dim]
+  const float* q = nullptr;                      // [queries, heads, head_dim], as they came
+  const Rotation* rotation = nullptr;            // what turns them, a run at a time; null: nothing
+  const Positions* positions = nullptr;          // where they stand; the rotation has accepted them
+  std::size_t first_token = 0;                   // the number of the first query there
   float* out = nullptr;                          // [queries, heads, value_dim]
   const KeyValueStore* store = nullptr;          // its rows 0 .. sight->keys()-1 are the keys
   const Visibility* sight = nullptr;
@@ -77,10 +80,12 @@ class Kernel {
   };
 
   void plan(const AttendRow& row, std::size_t first, std::size_t last);
+  void turn(const AttendRow& row, std::size_t first, std::size_t last);
+  const float* query(std::size_t token, std::size_t head) const noexcept;
   void attend_head(const AttendRow& row, std::int32_t kv_head);
   void meet(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting);
   void mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
-                const float* values, float* mixture) const;
+                const float* values, const float* carry, float* mixture) const;
   void finish(const AttendRow& row, std::int32_t kv_head);
   template <class Action>
   void each_tile(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting, std::int32_t head,
@@ -101,7 +106,10 @@ class Kernel {
   std::vector<std::uint8_t> masks_;
   std::vector<Tile> state_;
   AlignedFloats packed_, mixture_, scores_, keys_;  // [tiles][depth][rows], [tiles][rows][value_stride], ...
-  std::size_t packed_size_ = 0, mixture_size_ = 0, keys_size_ = 0;
+  AlignedFloats turned_;                            // [tokens of the run][heads][head_dim]
+  std::size_t packed_size_ = 0, mixture_size_ = 0, keys_size_ = 0, turned_size_ = 0;
+  const float* queries_ = nullptr;                  // of the run, turned where they are to be
+  std::size_t first_query_ = 0;                     // the number in its row of the first of them
   std::size_t depth_, value_stride_;
 };
 

@@ -109,15 +109,14 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
   const std::size_t heads = static_cast<std::size_t>(kv_heads_), panels = capacity_ / kPanel;
   const std::size_t head_dim = static_cast<std::size_t>(head_dim_), value_dim = static_cast<std::size_t>(value_dim_);
   const std::size_t key_stride = heads * head_dim, value_stride = heads * value_dim;
-  for (std::size_t h = 0; h < heads; ++h) {
-    float* keys = keys_.get() + h * capacity_ * key_depth_;
-    float* values = values_.get() + h * capacity_ * value_stride_;
-    std::uint8_t* flags = non_finite_.get() + h * panels;
-    for (std::size_t i = 0; i < count;) {
-      const std::size_t row = first + i, lane = row % kPanel;
-      const std::size_t run = std::min(kPanel - lane, count - i);  // rows that fall into one panel
-      float* panel = keys + row / kPanel * kPanel * key_depth_ + lane;
+  // Panel after panel and in it head after head, so that k and v are read in the order in which they lie.
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t row = first + i, lane = row % kPanel;
+    const std::size_t run = std::min(kPanel - lane, count - i);  // rows that fall into one panel
+    for (std::size_t h = 0; h < heads; ++h) {
+      float* panel = keys_.get() + (h * capacity_ + row / kPanel * kPanel) * key_depth_ + lane;
       simd::lay_side_by_side(k + i * key_stride + h * head_dim, key_stride, run, head_dim, nullptr, panel, kPanel);
+      float* values = values_.get() + h * capacity_ * value_stride_;
       bool bad = false;
       for (std::size_t r = 0; r < run; ++r) {
         const float* value = v + (i + r) * value_stride + h * value_dim;
@@ -130,13 +129,10 @@ void KeyValueStore::write(std::size_t first, std::size_t count, const float* k, 
         }
       }
       // A panel written whole is judged anew; else what other rows left stays (may be, never is not).
-      if (run == kPanel) {
-        flags[row / kPanel] = bad;
-      } else if (bad) {
-        flags[row / kPanel] = 1;
-      }
-      i += run;
+      std::uint8_t& flag = non_finite_[h * panels + row / kPanel];
+      flag = static_cast<std::uint8_t>(bad || (run != kPanel && flag != 0));
     }
+    i += run;
   }
 }
 

@@ -145,33 +145,49 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
     require_size(call, "x", x.size(), size, shape);
     require_size(call, "out", out.size(), size, shape);
   }
+  require_positions(call, positions);
+  const std::less<const float*> before;
+  if (x.data() != out.data() && before(x.data(), out.data() + size) && before(out.data(), x.data() + size)) {
+    fail(ErrorCode::kArgument, call, ": out overlaps x without being x");
+  }
+  const detail::StoreMode mode = x.data() == out.data()
+                                     ? detail::StoreMode::kCached
+                                     : detail::store_mode(shape_of(plan_, head_dim_), out.data(), size);
+  turn_range(x.data(), positions, {0, tokens, mode}, static_cast<std::size_t>(heads), role, sense, out.data());
+  detail::finish_stores(mode);
+}
+
+void Rotation::require_positions(const char* call, const Positions& positions) const {
   const std::int32_t axes = plan_.axes();
   if (positions.axes() < axes) {
     throw Error(ErrorCode::kArgument,
                 sentence(call, ": the positions have ", positions.axes(), " axes, the plan reads ", axes),
                 positions.axes(), axes);
   }
-  const std::less<const float*> before;
-  if (x.data() != out.data() && before(x.data(), out.data() + size) && before(out.data(), x.data() + size)) {
-    fail(ErrorCode::kArgument, call, ": out overlaps x without being x");
+  if (!plan_.xpos) return;
+  const auto valid = positions.valid();
+  for (std::int32_t a = 0; a < axes; ++a) {
+    const auto position = positions.position(a);
+    for (std::size_t t = 0; t < positions.tokens(); ++t) {
+      if (valid[t]) require_reach(call, a, position[t]);
+    }
   }
+}
+
+void Rotation::turn_tokens(const float* x, const Positions& positions, std::size_t first, std::size_t count,
+                           std::int32_t heads, RotationRole role, float* out) const noexcept {
+  turn_range(x, positions, {first, count, detail::StoreMode::kCached}, static_cast<std::size_t>(heads), role,
+             Sense::kForward, out);
+}
+
+void Rotation::turn_range(const float* x, const Positions& positions, const Range& range, std::size_t heads,
+                          RotationRole role, Sense sense, float* out) const noexcept {
+  const std::int32_t axes = plan_.axes();
   std::array<const std::int32_t*, kMostAxes> axis{};
   for (std::int32_t a = 0; a < axes; ++a) axis[static_cast<std::size_t>(a)] = positions.position(a).data();
   const auto valid = positions.valid();
-  if (plan_.xpos) {
-    for (std::int32_t a = 0; a < axes; ++a) {
-      for (std::size_t t = 0; t < tokens; ++t) {
-        if (valid[t]) require_reach(call, a, axis[static_cast<std::size_t>(a)][t]);
-      }
-    }
-  }
-
   const detail::TurnShape shape = shape_of(plan_, head_dim_);
-  const std::size_t pairs = shape.pairs;
-  const auto head_count = static_cast<std::size_t>(heads);
-  const std::size_t token_width = head_count * shape.head_dim;
-  const detail::StoreMode mode =
-      x.data() == out.data() ? detail::StoreMode::kCached : detail::store_mode(shape, out.data(), size);
+  const std::size_t pairs = shape.pairs, token_width = heads * shape.head_dim;
   // Backwards: cos / (A scale) = (cos A / scale) / A^2, the row of the other role, so that no square of a scale
   // is ever formed.
   const RotationRole row_role = sense == Sense::kForward       ? role
@@ -179,9 +195,9 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
                                                                : RotationRole::kQuery;
   const auto unscale = static_cast<float>(1 / (plan_.attention_factor * plan_.attention_factor));
   float cos_block[kBlock], sin_block[kBlock];
-  for (std::size_t t = 0; t < tokens; ++t) {
-    const float* from = x.data() + t * token_width;
-    float* to = out.data() + t * token_width;
+  for (std::size_t t = range.first; t < range.first + range.count; ++t) {
+    const float* from = x + (t - range.first) * token_width;
+    float* to = out + (t - range.first) * token_width;
     if (!valid[t]) {
       if (from != to) std::memcpy(to, from, token_width * sizeof(float));
       continue;
@@ -190,9 +206,9 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
     if (sense == Sense::kForward && axes == 1 && position < prepared_) {
       const float* row = table(role).data() + static_cast<std::size_t>(position) * 2 * pairs;
       if (from == to) {
-        detail::turn_in_place(shape, to, head_count, 0, pairs, row, row + pairs);
+        detail::turn_in_place(shape, to, heads, 0, pairs, row, row + pairs);
       } else {
-        detail::turn_apart(shape, from, to, head_count, row, row + pairs, mode);
+        detail::turn_apart(shape, from, to, heads, row, row + pairs, range.mode);
       }
       continue;
     }
@@ -206,10 +222,9 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
           sin_block[i] *= -unscale;
         }
       }
-      detail::turn_in_place(shape, to, head_count, first, count, cos_block, sin_block);
+      detail::turn_in_place(shape, to, heads, first, count, cos_block, sin_block);
     }
   }
-  detail::finish_stores(mode);
 }
 
 void Rotation::row(std::span<const std::int32_t> position_of_axis, RotationRole role, float* cos, float* sin) const {

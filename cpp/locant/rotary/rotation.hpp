@@ -22,6 +22,10 @@ namespace locant {
 // Queries and keys are turned alike except under xPos, where their scales are inverses.
 enum class RotationRole { kQuery, kKey };
 
+namespace detail {
+enum class StoreMode;
+}
+
 class Rotation {
 public:
   // Throws kArgument unless require_plan holds.
@@ -56,6 +60,15 @@ public:
   // kPositionRange unless |delta| <= 2^31-1.
   void advance_key(std::span<float> key, std::int64_t delta) const;
 
+  // For kernels that turn a part of the tokens at a time, close to where they use them: apply() is the first, then
+  // the second over all tokens.
+  //
+  // kArgument where the positions have fewer axes than the plan; kPositionRange past xpos_reach().
+  void require_positions(const char* call, const Positions& positions) const;
+  // Tokens [first, first + count) of positions that passed it. x, out: [count, heads, head_dim], the same or apart.
+  void turn_tokens(const float* x, const Positions& positions, std::size_t first, std::size_t count,
+                   std::int32_t heads, RotationRole role, float* out) const noexcept;
+
   // For kernels that turn many vectors alike, or fuse the turn with their own loads. cos and sin: [pairs] each.
   //
   // The row of one token, with attention factor and xPos scale in it. `position_of_axis` holds at least
@@ -68,6 +81,11 @@ public:
 
 private:
   enum class Sense { kForward, kBackward };
+  // Tokens [first, first + count), written to `out` in the way that suits its size.
+  struct Range {
+    std::size_t first, count;
+    detail::StoreMode mode;
+  };
   // Pairs [first, first + count) of a token whose positions, one per axis, lie at position[axis].
   struct Token {
     const std::int32_t* const* axis;
@@ -76,6 +94,8 @@ private:
 
   void apply(const char* call, std::span<const float> x, const Positions& positions, std::int32_t heads,
              RotationRole role, Sense sense, std::span<float> out) const;
+  void turn_range(const float* x, const Positions& positions, const Range& range, std::size_t heads, RotationRole role,
+                  Sense sense, float* out) const noexcept;
   void require_reach(const char* call, std::int32_t axis, std::int32_t position) const;
   const std::vector<float>& table(RotationRole role) const noexcept;
   void compute(double position, std::size_t pair, RotationRole role, float& cos, float& sin) const noexcept;

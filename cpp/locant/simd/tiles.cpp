@@ -2,6 +2,7 @@
 #include "locant/simd/tiles.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "locant/error.hpp"
@@ -51,6 +52,12 @@ const Tiles*& chosen() {
 }
 
 }  // namespace
+
+void SoftmaxRows::clear() noexcept {
+  std::fill_n(base, kSoftmaxRows, 0.0f);
+  std::fill_n(limit, kSoftmaxRows, -std::numeric_limits<float>::infinity());
+  std::fill_n(sum, kSoftmaxRows * kMostLanes, 0.0f);
+}
 
 std::string_view to_string(InstructionSet set) noexcept {
   switch (set) {
