@@ -200,12 +200,12 @@ export async function use(bytes: Uint8Array): Promise<number> {
 
   // ---- the README's examples ----
   const texts = examples();
-  for (const name of ['node', 'cache', 'worker-main', 'worker', 'external', 'self-hosted']) {
+  for (const name of ['node', 'cache', 'generate', 'worker-main', 'worker', 'external', 'self-hosted']) {
     await check(`README: there is an example ${name}`, () => expect(texts.has(name), 'not found'));
   }
   const own = (name) => `${texts.get(name)}\nconsole.log('done');\n`;
   const same = (lines, code) => expect(JSON.stringify(lines) === JSON.stringify(promised(code)), `logged ${JSON.stringify(lines)}, the example promises ${JSON.stringify(promised(code))}`);
-  for (const name of ['node', 'cache']) {
+  for (const name of ['node', 'cache', 'generate']) {
     await check(`README: ${name}, in Node`, () => {
       const file = join(user, `${name}.mjs`);
       writeFileSync(file, texts.get(name));

@@ -1,7 +1,7 @@
 // The CMake package as a C++ developer meets it: installed, found, compiled against, run.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync, mkdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { cmakeBuild } from '../../build-scripts/build.mjs';
@@ -32,6 +32,19 @@ test('an installed Locant is found, compiled against and gives the next position
   succeeds('cmake', '-G', 'Ninja', '-S', join(root, 'tests/consumer'), '-B', build, `-DCMAKE_PREFIX_PATH=${prefix}`);
   succeeds('cmake', '--build', build);
   assert.equal(succeeds(join(build, 'consumer')).stdout, 'the next token stands at 4\n');
+});
+
+test("the README's C++ generates the tokens that it says", () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const [, code] = readme.match(/<!-- example: cpp -->\s*```cpp\n([\s\S]*?)```/);
+  const source = join(place, 'readme'), build = join(source, 'build');
+  mkdirSync(source);
+  writeFileSync(join(source, 'main.cpp'), code);
+  writeFileSync(join(source, 'CMakeLists.txt'), 'cmake_minimum_required(VERSION 3.25)\nproject(readme LANGUAGES CXX)\nfind_package(Locant REQUIRED)\n'
+    + 'add_executable(mine main.cpp)\ntarget_link_libraries(mine PRIVATE Locant::locant)\n');
+  succeeds('cmake', '-G', 'Ninja', '-S', source, '-B', build, `-DCMAKE_PREFIX_PATH=${prefix}`);
+  succeeds('cmake', '--build', build);
+  assert.equal(succeeds(join(build, 'mine')).stdout.trim(), code.match(/\/\/ => (.*)$/m)[1]);
 });
 
 test('a version that is not there is refused', () => {

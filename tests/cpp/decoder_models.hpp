@@ -160,4 +160,27 @@ inline std::vector<float> step_logits(Decoder& decoder, std::span<const std::int
   return out;
 }
 
+// The same through a cache, in steps of `split` tokens.
+inline std::vector<float> split_logits(Decoder& decoder, std::span<const std::int32_t> tokens, const Positions& positions,
+                                       std::span<const std::int32_t> split, Cache& cache) {
+  std::vector<float> out;
+  std::int32_t at = 0;
+  for (const std::int32_t count : split) {
+    const auto logits = step_logits(decoder, tokens.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count)), positions.slice(at, count), cache);
+    out.insert(out.end(), logits.begin(), logits.end());
+    at += count;
+  }
+  return out;
+}
+
+// test(model, its decoder), for every model.
+template <class Test>
+void each_model(Test&& test) {
+  for (const Model& m : models()) {
+    CAPTURE(m.name);
+    Decoder decoder = make(m.config);
+    test(m, decoder);
+  }
+}
+
 }  // namespace locant::test

@@ -44,9 +44,7 @@ std::vector<float> tail(const std::vector<float>& logits, std::size_t tokens, st
 
 TEST_CASE("decoder: logits of any chunking equal the full forward's, for every positional method (A01, A13, A22, A24, H14)") {
   const auto tokens = random_tokens(40, 3);
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     const auto full = full_logits(decoder, tokens, Positions::range(40));
     for (const std::vector<std::int32_t>& chunks : std::vector<std::vector<std::int32_t>>{{40}, {13, 13, 14}, {39, 1}, {1, 39}, {7, 1, 1, 20, 11}, {}}) {
       std::vector<std::int32_t> split = chunks;
@@ -66,30 +64,22 @@ TEST_CASE("decoder: logits of any chunking equal the full forward's, for every p
       CHECK(max_difference(cached, full) < kTolerance);
       CHECK(cache.rows(0) == 40);
     }
-  }
+  });
 }
 
 TEST_CASE("decoder: unrotated keys in the cache give the same logits") {
   const auto tokens = random_tokens(20, 4);
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     const auto full = full_logits(decoder, tokens, Positions::range(20));
     Cache cache = decoder.make_cache(1, Capacity::kFixed, 20, KeyStorage::kUnrotated);
-    std::vector<float> cached = step_logits(decoder, std::span(tokens).first(12), Positions::range(12), cache);
-    for (std::int32_t t = 12; t < 20; ++t) {
-      const auto logits = step_logits(decoder, std::span(tokens).subspan(static_cast<std::size_t>(t), 1), Positions::range(1, t), cache);
-      cached.insert(cached.end(), logits.begin(), logits.end());
-    }
-    CHECK(max_difference(cached, full) < kTolerance);
-  }
+    const std::vector<std::int32_t> split = {12, 1, 1, 1, 1, 1, 1, 1, 1};
+    CHECK(max_difference(split_logits(decoder, tokens, Positions::range(20), split, cache), full) < kTolerance);
+  });
 }
 
 TEST_CASE("decoder: ragged rows, left and right padding, mixed padding: each row as if alone (B01, B14)") {
   const std::vector<std::int32_t> lengths = {9, 1, 14, 6};
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     std::vector<std::vector<std::int32_t>> rows;
     std::vector<float> alone;
     for (std::size_t r = 0; r < lengths.size(); ++r) {
@@ -133,13 +123,11 @@ TEST_CASE("decoder: ragged rows, left and right padding, mixed padding: each row
         CHECK(max_difference(std::span(decoded).subspan(r * 61, 61), expected) < kTolerance);
       }
     }
-  }
+  });
 }
 
 TEST_CASE("decoder: a row without a valid token changes nothing in the others (B10, B11)") {
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     const auto tokens = random_tokens(16, 5);
     const std::vector<std::int32_t> lengths = {8, 0};
     const Positions positions = Positions::padded(lengths, 8, PaddingSide::kLeft);
@@ -150,14 +138,12 @@ TEST_CASE("decoder: a row without a valid token changes nothing in the others (B
     std::vector<float> logits(16 * 61);
     decoder.forward(tokens, positions, all, logits);
     for (const float v : logits) REQUIRE(std::isfinite(v));
-  }
+  });
 }
 
 TEST_CASE("decoder: packed documents equal each alone, in one call and continued by the cache") {
   const std::vector<std::int32_t> lengths = {7, 1, 12};
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     const auto tokens = random_tokens(20, 6);
     std::vector<float> alone;
     std::size_t at = 0;
@@ -170,33 +156,27 @@ TEST_CASE("decoder: packed documents equal each alone, in one call and continued
     CHECK(max_difference(full_logits(decoder, tokens, packed), alone) < kTolerance);
     // The cut goes through the third document.
     Cache cache = decoder.make_cache();
-    std::vector<float> cached = step_logits(decoder, std::span(tokens).first(11), packed.slice(0, 11), cache);
-    const auto rest = step_logits(decoder, std::span(tokens).subspan(11), packed.slice(11, 9), cache);
-    cached.insert(cached.end(), rest.begin(), rest.end());
-    CHECK(max_difference(cached, alone) < kTolerance);
-  }
+    const std::vector<std::int32_t> split = {11, 9};
+    CHECK(max_difference(split_logits(decoder, tokens, packed, split, cache), alone) < kTolerance);
+  });
 }
 
 TEST_CASE("decoder: a packed document changes nothing in another, to the bit, whether positions restart or run on (C04, C07, C08)") {
   const std::vector<std::int32_t> lengths = {9, 6};
   auto tokens = random_tokens(15, 15), other = tokens;
   for (std::size_t t = 0; t < 9; ++t) other[t] = (other[t] + 1) % 61;
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     for (const PackedPositions positions : {PackedPositions::kRestart, PackedPositions::kRunning}) {
       const Positions packed = Positions::packed(lengths, positions);
       const auto a = full_logits(decoder, tokens, packed), b = full_logits(decoder, other, packed);
       CHECK(tail(a, 6) == tail(b, 6));
       CHECK(max_difference(std::span(a).first(9 * 61), std::span(b).first(9 * 61)) > 0.1);
     }
-  }
+  });
 }
 
 TEST_CASE("decoder: rows prefilled apart and decoded together stand at their own positions (A21, A26, B15)") {
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     const auto first = random_tokens(8, 16), second = random_tokens(11, 17);
     Cache cache = decoder.make_cache(3);
     std::vector<float> unused(61);
@@ -213,13 +193,11 @@ TEST_CASE("decoder: rows prefilled apart and decoded together stand at their own
     decoder.forward(step, next, cache, wanted, logits, both);
     CHECK(max_difference(std::span(logits).first(61), tail(full_logits(decoder, first, Positions::range(8)), 1)) < kTolerance);
     CHECK(max_difference(std::span(logits).last(61), tail(full_logits(decoder, second, Positions::range(11)), 1)) < kTolerance);
-  }
+  });
 }
 
 TEST_CASE("decoder: rejected draft tokens leave no trace (A08, A09)") {
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model&, Decoder& decoder) {
     const auto tokens = random_tokens(14, 18), draft = random_tokens(5, 19);
     const auto full = full_logits(decoder, tokens, Positions::range(14));
     Cache cache = decoder.make_cache();
@@ -229,7 +207,7 @@ TEST_CASE("decoder: rejected draft tokens leave no trace (A08, A09)") {
     const std::int32_t four[] = {4};
     CHECK(max_difference(step_logits(decoder, std::span(tokens).last(4), cache.next(four), cache), tail(full, 4)) < kTolerance);
     check_error(ErrorCode::kCacheState, "", [&] { cache.truncate(0, 15); });
-  }
+  });
 }
 
 TEST_CASE("decoder: far positions are as good as near ones for relative methods (A15)") {
@@ -246,12 +224,7 @@ TEST_CASE("decoder: far positions are as good as near ones for relative methods 
       const Positions far = arrays({12}, position, order);
       CHECK(max_difference(full_logits(decoder, tokens, far), near) < kTolerance);
       Cache cache = decoder.make_cache();
-      std::vector<float> cached;
-      for (std::int64_t t = 0; t < 12; ++t) {
-        const auto logits = step_logits(decoder, std::span(tokens).subspan(static_cast<std::size_t>(t), 1), far.slice(t, 1), cache);
-        cached.insert(cached.end(), logits.begin(), logits.end());
-      }
-      CHECK(max_difference(cached, near) < kTolerance);
+      CHECK(max_difference(split_logits(decoder, tokens, far, std::vector<std::int32_t>(12, 1), cache), near) < kTolerance);
     }
   }
 }
@@ -260,9 +233,7 @@ TEST_CASE("decoder: upper layers stand at the step's positions, after a prefill 
   // One layer's worth of positions for all layers is how the cache is made; this shows that being one step ahead in
   // the upper layers is not rounding.
   const auto tokens = random_tokens(8, 7);
-  for (const Model& m : models()) {
-    CAPTURE(m.name);
-    Decoder decoder = make(m.config);
+  each_model([&](const Model& m, Decoder& decoder) {
     const auto full = full_logits(decoder, tokens, Positions::range(8));
     const bool relative = !std::holds_alternative<std::monostate>(m.config.input_position) ? false : true;
     const auto run = [&](std::int32_t ahead) {
@@ -285,7 +256,7 @@ TEST_CASE("decoder: upper layers stand at the step's positions, after a prefill 
     };
     CHECK(run(0) < kTolerance);
     if (relative) CHECK(run(1) > 100 * kTolerance);
-  }
+  });
 }
 
 TEST_CASE("decoder: without positions it is blind to the order of what a token sees, with any method it is not") {

@@ -3,7 +3,8 @@
 // One call, one record: the positional methods in use, and for each test a residual, its tolerance and a verdict.
 //
 //   move-content      the same content at other positions: equal logits where every method is relative, others
-//                     where one is absolute (the residual then says how much location counts; nothing is wrong)
+//                     where one is not: door 1, attention temperature, a term whose weights a move changes
+//                     (ScoreTerm::moves_weights). The residual then says how much location counts; nothing is wrong
 //   cached-vs-full    prefill in chunks and token by token against the full forward, at matched positions
 //   after-eviction    cached rows evicted from the middle, then more tokens, against the full forward in which
 //                     those later tokens do not see the evicted ones
