@@ -102,7 +102,7 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
   async runAll({ onProgress, signal }: Pick<StepOptions, 'onProgress' | 'signal'>, stop: () => void): Promise<void> {
     try {
       while (!this.#ended) {
-        signal?.throwIfAborted();
+        if (signal?.aborted) throw signal.reason;
         const progress = this.step();
         if ((await onProgress?.(progress)) === 'stop') stop();
         if (!this.#ended) await turn();
@@ -178,7 +178,7 @@ export function stepOptionsOf(call: string, { onProgress, signal }: Pick<StepOpt
   if (onProgress !== undefined && typeof onProgress !== 'function') {
     argumentFault(`${call}: onProgress is ${show(onProgress)}, expected a function`);
   }
-  if (signal !== undefined && !(signal instanceof AbortSignal)) argumentFault(`${call}: signal is ${show(signal)}, expected an AbortSignal`);
+  if (signal !== undefined && typeof signal?.aborted !== 'boolean') argumentFault(`${call}: signal is ${show(signal)}, expected an AbortSignal`);
 }
 
 /** One turn of the event loop. Not a timer, which pages in the background get once a second. */

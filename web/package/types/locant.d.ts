@@ -1107,11 +1107,17 @@ export interface Generation extends Owned {
   rows(): GeneratedRow[];
 }
 
+/** An AbortSignal, by what is read of it: these types need no library of a browser. */
+export interface Signal {
+  readonly aborted: boolean;
+  readonly reason: any;
+}
+
 export interface StepOptions {
   /** Told of every step, and waited for. Returns `stop`: it ends there, with what there is. */
   readonly onProgress?: (progress: Progress) => unknown;
   /** Aborted: the promise rejects with the signal's reason, and the cache is as it was before the call. */
-  readonly signal?: AbortSignal;
+  readonly signal?: Signal;
 }
 
 export interface GenerateAsyncOptions extends GenerateOptions, StepOptions {}
