@@ -96,6 +96,25 @@ export async function openLimits(bytesOf, now) {
     while (performance.now() < until) most = Math.max(most, measure());
     return most;
   };
+  const reading = (call, piece, bytes) => {
+    const { memory, [call]: read } = Object.values(open)[0];
+    // Two megabytes on from the module's free end, well clear of its data and stack. Pages never written are all
+    // the same page of zeros, and would be read from the first-level cache.
+    const from = 2 * 2 ** 20, missing = bytes + 3 * from - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / 65536));
+    if (bytes > filled) {
+      new Float32Array(memory.buffer, from).fill(1);
+      filled = bytes;
+    }
+    const repeats = Math.max(1, Math.round(2e7 / bytes));
+    return best(() => {
+      const start = now();
+      for (let i = 0; i < repeats; i++) {
+        for (let at = 0; at < bytes; at += piece) read(from + at, Math.min(piece, bytes - at));
+      }
+      return (repeats * bytes) / (now() - start) / 1e6;
+    });
+  };
   return {
     sets: Object.keys(open),
     /** GFLOP/s of multiply-adds in registers. */
@@ -108,24 +127,8 @@ export async function openLimits(bytesOf, now) {
       })));
     },
     /** GB/s of reading a buffer of this size again and again. */
-    read(bytes) {
-      const { memory, read } = Object.values(open)[0];
-      // Two megabytes on from the module's free end, well clear of its data and stack. Pages never written are all
-      // the same page of zeros, and would be read from the first-level cache.
-      const from = 2 * 2 ** 20, missing = bytes + 3 * from - memory.buffer.byteLength;
-      if (missing > 0) memory.grow(Math.ceil(missing / 65536));
-      if (bytes > filled) {
-        new Float32Array(memory.buffer, from).fill(1);
-        filled = bytes;
-      }
-      const piece = 65536, repeats = Math.max(1, Math.round(2e7 / bytes));
-      return best(() => {
-        const start = now();
-        for (let i = 0; i < repeats; i++) {
-          for (let at = 0; at < bytes; at += piece) read(from + at, Math.min(piece, bytes - at));
-        }
-        return (repeats * bytes) / (now() - start) / 1e6;
-      });
-    },
+    read: (bytes) => reading('read', 65536, bytes),
+    /** The same in four streams at once, for what is larger than any cache. */
+    readSideBySide: (bytes) => reading('read_side_by_side', 2 ** 22, bytes),
   };
 }

@@ -2,8 +2,8 @@
 // in tokens/s against reading the weights once, prefill against the multiply-add peak. Runs in Node and in a browser
 // worker, like contest.mjs.
 //
-// Limits are of the same run: bytes read per second over as much memory as the weights take, the most of all rounds,
-// since other work only ever slows reading down; and the peak of relaxed multiply-adds, by its median. Operations are 2
+// Limits are of the same run: bytes read per second over as much memory as the weights take, in one stream or in four,
+// the most of all rounds, since other work only ever slows reading down; and the peak of relaxed multiply-adds, by its median. Operations are 2
 // for each weight and token and 4 x heads x head_dim for each pair of attention, the unembedding once: prefill asks for
 // the logits of the last token alone, as generation does.
 
@@ -52,7 +52,7 @@ export async function decoderContest(job, host) {
     prefill(c.tokens);  // engines replace their first code while it runs
     for (let round = 0; round < job.rounds; round++) {
       for (const set of limits.sets) (answer.peaks[set] ??= []).push(limits.peak(set));
-      answer.reads.push(limits.read(bytes));
+      answer.reads.push(Math.max(limits.read(bytes), limits.readSideBySide(bytes)));
       let start = host.now();
       prefill(c.tokens);
       result.samples.push(host.now() - start);

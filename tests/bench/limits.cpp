@@ -15,4 +15,8 @@ EMSCRIPTEN_KEEPALIVE float read(int from, int bytes) {
   const auto at = (reinterpret_cast<std::size_t>(&__heap_base) + 63) / 64 * 64 + static_cast<std::size_t>(from);
   return read_all(reinterpret_cast<const float*>(at), static_cast<std::size_t>(bytes) / sizeof(float));
 }
+EMSCRIPTEN_KEEPALIVE float read_side_by_side(int from, int bytes) {
+  const auto at = (reinterpret_cast<std::size_t>(&__heap_base) + 63) / 64 * 64 + static_cast<std::size_t>(from);
+  return read_streams(reinterpret_cast<const float*>(at), static_cast<std::size_t>(bytes) / sizeof(float));
+}
 }

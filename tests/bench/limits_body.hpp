@@ -48,4 +48,28 @@ float read_all(const float* p, std::size_t count) {
   return locant::simd::first_lane(locant::simd::sum_of_lanes(total));
 }
 
+// The same in four streams at once: a processor fetches ahead within each 4 KB page, so a single stream waits at every
+// page that comes from memory. count: a multiple of 16 vectors.
+float read_streams(const float* p, std::size_t count) {
+  constexpr std::size_t kLanes = locant::simd::kLanes;
+  const std::size_t part = count / 4;
+  Floats sum[8];
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) sum[k] = locant::simd::zero();
+  for (std::size_t i = 0; i + 4 * kLanes <= part; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (std::size_t stream = 0; stream < 4; ++stream) {
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < 4; ++k) {
+        Floats& to = sum[(stream * 4 + k) % 8];
+        to = to + locant::simd::load(p + stream * part + i + k * kLanes);
+      }
+    }
+  }
+  Floats total = sum[0];
+#pragma GCC unroll 8
+  for (int k = 1; k < 8; ++k) total = total + sum[k];
+  return locant::simd::first_lane(locant::simd::sum_of_lanes(total));
+}
+
 }  // namespace
