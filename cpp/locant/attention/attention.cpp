@@ -105,7 +105,8 @@ void Attention::State::write(KeyValueStore& to, std::size_t slot, std::size_t co
     const std::size_t part = rotation != nullptr ? std::min(kTurnedTokens, count - i) : count;
     const float* key = keys + (first + i) * key_size;
     if (rotation != nullptr) {
-      rotation->turn_tokens(key, positions, first + i, part, config.shape.kv_heads, RotationRole::kKey, block.get());
+      rotation->turn_tokens(key, positions, first + i, part, config.shape.kv_heads, config.shape.kv_heads,
+                            RotationRole::kKey, block.get());
       key = block.get();
     }
     to.write(slot + i, part, key, values + (first + i) * value_size);

@@ -126,25 +126,26 @@ void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
 
 // The queries of a run, turned shortly before they are packed, while they are near.
 void Kernel::turn(const AttendRow& row, std::size_t first, std::size_t last) {
-  const std::size_t stride = static_cast<std::size_t>(config_->shape.heads) * static_cast<std::size_t>(config_->shape.head_dim);
+  const AttentionShape& shape = config_->shape;
+  const std::size_t token = static_cast<std::size_t>(shape.heads) * static_cast<std::size_t>(shape.head_dim);
+  const std::size_t group = token / static_cast<std::size_t>(shape.kv_heads);
   first_query_ = first;
-  queries_ = row.q + first * stride;
+  queries_ = row.q + first * token;
+  query_stride_ = token;
+  group_stride_ = group;
   if (row.rotation == nullptr) return;
-  grow(turned_, turned_size_, (last - first) * stride);
-  row.rotation->turn_tokens(queries_, *row.positions, row.first_token + first, last - first, config_->shape.heads,
-                            RotationRole::kQuery, turned_.get());
+  grow(turned_, turned_size_, (last - first) * token);
+  row.rotation->turn_tokens(queries_, *row.positions, row.first_token + first, last - first, shape.heads,
+                            shape.heads / shape.kv_heads, RotationRole::kQuery, turned_.get());
   queries_ = turned_.get();
-}
-
-const float* Kernel::query(std::size_t token, std::size_t head) const noexcept {
-  const auto heads = static_cast<std::size_t>(config_->shape.heads), head_dim = static_cast<std::size_t>(config_->shape.head_dim);
-  return queries_ + ((token - first_query_) * heads + head) * head_dim;
+  query_stride_ = group;
+  group_stride_ = (last - first) * group;
 }
 
 void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
   const AttentionShape& shape = config_->shape;
-  const std::size_t heads = static_cast<std::size_t>(shape.heads), head_dim = static_cast<std::size_t>(shape.head_dim);
-  const std::size_t shared = heads / static_cast<std::size_t>(shape.kv_heads), rows = tiles_->rows;
+  const std::size_t head_dim = static_cast<std::size_t>(shape.head_dim), rows = tiles_->rows;
+  const std::size_t shared = static_cast<std::size_t>(shape.heads / shape.kv_heads);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const TokenGroup& group = groups_[g];
     for (std::size_t h = 0, i = first_tile_[g]; h < shared; h += group.heads, ++i) {
@@ -158,9 +159,9 @@ void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
         factors[t] = static_cast<float>(scale_at(row.query_position[group.first + t]) * (plain_ ? kLog2E : 1));
       }
       for (std::size_t r = 0; r < tile.rows; r += group.tokens) {  // head after head
-        const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
-        simd::lay_side_by_side(query(group.first, head), heads * head_dim, group.tokens, head_dim,
-                               factors, packed + r, tile.rows);
+        const std::size_t in_group = h + r / group.tokens;
+        simd::lay_side_by_side(query(group.first, static_cast<std::size_t>(kv_head)) + in_group * head_dim, query_stride_,
+                               group.tokens, head_dim, factors, packed + r, tile.rows);
       }
       std::fill(packed + head_dim * tile.rows, packed + depth_ * tile.rows, 0.0f);
     }
@@ -192,14 +193,15 @@ void Kernel::each_tile(const AttendRow& row, std::int32_t kv_head, const Meeting
   tile.keys = std::min(meeting.panels * kPanel, row.sight->keys() - meeting.key);
   tile.first_key = meeting.key;
   tile.key_position = row.key_position.data() + meeting.key;
-  tile.query_stride = static_cast<std::size_t>(shape.heads) * static_cast<std::size_t>(shape.head_dim);
+  tile.query_stride = query_stride_;
   tile.key = content_ ? keys_.get() : nullptr;
   tile.key_stride = static_cast<std::size_t>(shape.head_dim);
   tile.head_dim = shape.head_dim;
   for (std::size_t t = 0; t < group.tokens; t += step) {
     tile.first_query = group.first + t;
     tile.query_position = row.query_position.data() + tile.first_query;
-    tile.query = query(tile.first_query, static_cast<std::size_t>(head));
+    tile.query = query(tile.first_query, static_cast<std::size_t>(kv_head)) +
+                 static_cast<std::size_t>(head - kv_head * (shape.heads / shape.kv_heads)) * static_cast<std::size_t>(shape.head_dim);
     tile.scale = static_cast<float>(scale_at(row.query_position[tile.first_query]));
     action(tile, t);
   }

@@ -81,7 +81,10 @@ class Kernel {
 
   void plan(const AttendRow& row, std::size_t first, std::size_t last);
   void turn(const AttendRow& row, std::size_t first, std::size_t last);
-  const float* query(std::size_t token, std::size_t head) const noexcept;
+  // The first head of a key head's group, of one token of the run.
+  const float* query(std::size_t token, std::size_t kv_head) const noexcept {
+    return queries_ + kv_head * group_stride_ + (token - first_query_) * query_stride_;
+  }
   void attend_head(const AttendRow& row, std::int32_t kv_head);
   void meet(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting);
   void mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
@@ -106,10 +109,11 @@ class Kernel {
   std::vector<std::uint8_t> masks_;
   std::vector<Tile> state_;
   AlignedFloats packed_, mixture_, scores_, keys_;  // [tiles][depth][rows], [tiles][rows][value_stride], ...
-  AlignedFloats turned_;                            // [tokens of the run][heads][head_dim]
+  AlignedFloats turned_;                            // [kv_heads][tokens of the run][heads of a group][head_dim]
   std::size_t packed_size_ = 0, mixture_size_ = 0, keys_size_ = 0, turned_size_ = 0;
   const float* queries_ = nullptr;                  // of the run, turned where they are to be
   std::size_t first_query_ = 0;                     // the number in its row of the first of them
+  std::size_t query_stride_ = 0, group_stride_ = 0; // between tokens, and between key heads' groups
   std::size_t depth_, value_stride_;
 };
 

@@ -153,7 +153,8 @@ void Rotation::apply(const char* call, std::span<const float> x, const Positions
   const detail::StoreMode mode = x.data() == out.data()
                                      ? detail::StoreMode::kCached
                                      : detail::store_mode(shape_of(plan_, head_dim_), out.data(), size);
-  turn_range(x.data(), positions, {0, tokens, mode}, static_cast<std::size_t>(heads), role, sense, out.data());
+  const auto count = static_cast<std::size_t>(heads);
+  turn_range(x.data(), positions, {0, tokens, count, count, mode}, role, sense, out.data());
   detail::finish_stores(mode);
 }
 
@@ -175,19 +176,21 @@ void Rotation::require_positions(const char* call, const Positions& positions) c
 }
 
 void Rotation::turn_tokens(const float* x, const Positions& positions, std::size_t first, std::size_t count,
-                           std::int32_t heads, RotationRole role, float* out) const noexcept {
-  turn_range(x, positions, {first, count, detail::StoreMode::kCached}, static_cast<std::size_t>(heads), role,
-             Sense::kForward, out);
+                           std::int32_t heads, std::int32_t group, RotationRole role, float* out) const noexcept {
+  turn_range(x, positions,
+             {first, count, static_cast<std::size_t>(heads), static_cast<std::size_t>(group), detail::StoreMode::kCached},
+             role, Sense::kForward, out);
 }
 
-void Rotation::turn_range(const float* x, const Positions& positions, const Range& range, std::size_t heads,
-                          RotationRole role, Sense sense, float* out) const noexcept {
+void Rotation::turn_range(const float* x, const Positions& positions, const Range& range, RotationRole role, Sense sense,
+                          float* out) const noexcept {
   const std::int32_t axes = plan_.axes();
   std::array<const std::int32_t*, kMostAxes> axis{};
   for (std::int32_t a = 0; a < axes; ++a) axis[static_cast<std::size_t>(a)] = positions.position(a).data();
   const auto valid = positions.valid();
   const detail::TurnShape shape = shape_of(plan_, head_dim_);
-  const std::size_t pairs = shape.pairs, token_width = heads * shape.head_dim;
+  const std::size_t pairs = shape.pairs, width = range.group * shape.head_dim;  // of a token's part of a group
+  const std::size_t groups = range.heads / range.group;
   // Backwards: cos / (A scale) = (cos A / scale) / A^2, the row of the other role, so that no square of a scale
   // is ever formed.
   const RotationRole row_role = sense == Sense::kForward       ? role
@@ -196,33 +199,38 @@ void Rotation::turn_range(const float* x, const Positions& positions, const Rang
   const auto unscale = static_cast<float>(1 / (plan_.attention_factor * plan_.attention_factor));
   float cos_block[kBlock], sin_block[kBlock];
   for (std::size_t t = range.first; t < range.first + range.count; ++t) {
-    const float* from = x + (t - range.first) * token_width;
-    float* to = out + (t - range.first) * token_width;
-    if (!valid[t]) {
-      if (from != to) std::memcpy(to, from, token_width * sizeof(float));
-      continue;
-    }
+    const std::size_t i = t - range.first;
+    const float* const from = x + i * groups * width;
+    float* const to = out + i * width;
     const std::int32_t position = axis[0][t];
-    if (sense == Sense::kForward && axes == 1 && position < prepared_) {
+    if (valid[t] && sense == Sense::kForward && axes == 1 && position < prepared_) {
       const float* row = table(role).data() + static_cast<std::size_t>(position) * 2 * pairs;
-      if (from == to) {
-        detail::turn_in_place(shape, to, heads, 0, pairs, row, row + pairs);
-      } else {
-        detail::turn_apart(shape, from, to, heads, row, row + pairs, range.mode);
+      for (std::size_t g = 0; g < groups; ++g) {
+        float* const part = to + g * range.count * width;
+        if (from == to) {
+          detail::turn_in_place(shape, part, range.group, 0, pairs, row, row + pairs);
+        } else {
+          detail::turn_apart(shape, from + g * width, part, range.group, row, row + pairs, range.mode);
+        }
       }
       continue;
     }
-    if (from != to) std::memcpy(to, from, token_width * sizeof(float));
+    for (std::size_t g = 0; g < groups && from != to; ++g) {
+      std::memcpy(to + g * range.count * width, from + g * width, width * sizeof(float));
+    }
+    if (!valid[t]) continue;
     for (std::size_t first = 0; first < pairs; first += kBlock) {
       const std::size_t count = std::min(kBlock, pairs - first);
       fill({axis.data(), t}, row_role, first, count, cos_block, sin_block);
       if (sense == Sense::kBackward) {
-        for (std::size_t i = 0; i < count; ++i) {
-          cos_block[i] *= unscale;
-          sin_block[i] *= -unscale;
+        for (std::size_t p = 0; p < count; ++p) {
+          cos_block[p] *= unscale;
+          sin_block[p] *= -unscale;
         }
       }
-      detail::turn_in_place(shape, to, heads, first, count, cos_block, sin_block);
+      for (std::size_t g = 0; g < groups; ++g) {
+        detail::turn_in_place(shape, to + g * range.count * width, range.group, first, count, cos_block, sin_block);
+      }
     }
   }
 }

@@ -65,9 +65,10 @@ public:
   //
   // kArgument where the positions have fewer axes than the plan; kPositionRange past xpos_reach().
   void require_positions(const char* call, const Positions& positions) const;
-  // Tokens [first, first + count) of positions that passed it. x, out: [count, heads, head_dim], the same or apart.
+  // Tokens [first, first + count) of positions that passed it, into groups of heads that lie together.
+  // x: [count, heads, head_dim]; out: [heads / group, count, group, head_dim], apart from x; group divides heads.
   void turn_tokens(const float* x, const Positions& positions, std::size_t first, std::size_t count,
-                   std::int32_t heads, RotationRole role, float* out) const noexcept;
+                   std::int32_t heads, std::int32_t group, RotationRole role, float* out) const noexcept;
 
   // For kernels that turn many vectors alike, or fuse the turn with their own loads. cos and sin: [pairs] each.
   //
@@ -81,9 +82,9 @@ public:
 
 private:
   enum class Sense { kForward, kBackward };
-  // Tokens [first, first + count), written to `out` in the way that suits its size.
+  // Tokens [first, first + count), in groups of heads, written in the way that suits the size of the output.
   struct Range {
-    std::size_t first, count;
+    std::size_t first, count, heads, group;
     detail::StoreMode mode;
   };
   // Pairs [first, first + count) of a token whose positions, one per axis, lie at position[axis].
@@ -94,8 +95,8 @@ private:
 
   void apply(const char* call, std::span<const float> x, const Positions& positions, std::int32_t heads,
              RotationRole role, Sense sense, std::span<float> out) const;
-  void turn_range(const float* x, const Positions& positions, const Range& range, std::size_t heads, RotationRole role,
-                  Sense sense, float* out) const noexcept;
+  void turn_range(const float* x, const Positions& positions, const Range& range, RotationRole role, Sense sense,
+                  float* out) const noexcept;
   void require_reach(const char* call, std::int32_t axis, std::int32_t position) const;
   const std::vector<float>& table(RotationRole role) const noexcept;
   void compute(double position, std::size_t pair, RotationRole role, float& cos, float& sin) const noexcept;
