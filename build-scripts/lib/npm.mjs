@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { mustRun, root } from './command.mjs';
 
 /** Installs what a folder's lockfile names, unless that was done for this very lockfile. */
-export async function ensureNodeModules(folder = '.') {
+export async function ensureNodeModules(folder = '.', options = []) {
   const at = join(root, folder);
   const lock = createHash('sha256').update(readFileSync(join(at, 'package-lock.json'))).digest('hex');
   const stamp = join(at, 'node_modules', '.installed-from');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
   console.log(`Installing npm packages${folder === '.' ? '' : ` of ${folder}`}`);
-  await mustRun(['npm', 'ci'], 'npm ci', { quiet: true, cwd: at });
+  await mustRun(['npm', 'ci', ...options], 'npm ci', { quiet: true, cwd: at });
   writeFileSync(stamp, lock);
 }
 

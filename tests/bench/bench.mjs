@@ -5,8 +5,8 @@ import { cpus, totalmem, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildPackage, cmakeBuild } from '../../build-scripts/build.mjs';
-import { isScript, main, mustRun, readOptions, Refusal, root, which } from '../../build-scripts/lib/command.mjs';
-import { newestNode } from '../../build-scripts/lib/npm.mjs';
+import { isScript, main, readOptions, Refusal, root, which } from '../../build-scripts/lib/command.mjs';
+import { ensureNodeModules, newestNode } from '../../build-scripts/lib/npm.mjs';
 import { openBrowser } from './browser.mjs';
 import { cases } from './cases.mjs';
 import { report } from './report.mjs';
@@ -50,10 +50,8 @@ function contestantsOf(c, host, options) {
 
 async function prepare(options) {
   const modules = join(here, 'node_modules');
-  if (!existsSync(join(modules, 'playwright-core'))) {
-    // Native packages bring their own binaries; npm's node brings one by its install script.
-    await mustRun(['npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts'], 'Installing the peers', { cwd: here });
-  }
+  // onnxruntime-node brings its own binary; its install script would fetch others.
+  await ensureNodeModules('tests/bench', ['--ignore-scripts']);
   const locant = options.locant ?? join(root, 'web/package/dist/index.js');
   if (!options.locant) await buildPackage({ quiet: true });
   if (!existsSync(locant)) throw new Refusal(`bench: ${locant} is not there.`);
