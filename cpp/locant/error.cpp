@@ -83,6 +83,14 @@ void require_positive(std::string_view call, std::string_view what, double value
   throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected a number above 0"), value, 0);
 }
 
+void require_magnitude(std::string_view call, std::string_view what, double value) {
+  require_finite(call, what, value);
+  if (std::abs(value) <= kLargestFactor) return;
+  throw Error(ErrorCode::kArgument,
+              sentence(call, ": ", what, " is ", value, ", expected at most 2^60 in size, so that scores stay within float32"),
+              value, kLargestFactor);
+}
+
 void require_factor(std::string_view call, std::string_view what, double value) {
   require_positive(call, what, value);
   constexpr double kLeast = 1e-6, kMost = 1e6;
@@ -94,6 +102,10 @@ void require_factor(std::string_view call, std::string_view what, double value) 
 void require_range(std::string_view call, std::string_view what, std::int64_t value, std::int64_t low,
                    std::int64_t high) {
   if (value >= low && value <= high) return;
+  if (high < low) {
+    throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", and there is none to choose"),
+                static_cast<double>(value));
+  }
   throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " is ", value, ", expected ", low, " to ", high),
               static_cast<double>(value), static_cast<double>(value < low ? low : high));
 }

@@ -115,7 +115,12 @@ void require_positive(std::string_view call, std::string_view what, double value
 // kArgument unless `value` is a factor that keeps clear of where float32 ends: 1e-6 to 1e6.
 void require_factor(std::string_view call, std::string_view what, double value);
 
-// kArgument unless low <= value <= high.
+// kArgument unless `value` is at most 2^60 in size: what multiplies or is added to scores leaves float32 room for products
+// and sums.
+inline constexpr double kLargestFactor = 1152921504606846976.0;  // 2^60
+void require_magnitude(std::string_view call, std::string_view what, double value);
+
+// kArgument unless low <= value <= high. Where high < low there is nothing to choose from, and the sentence says so.
 void require_range(std::string_view call, std::string_view what, std::int64_t value, std::int64_t low,
                    std::int64_t high);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "locant/position/angle.hpp"
+
 namespace locant {
 
 GridSinusoidal::GridSinusoidal(GridSinusoidalConfig config) : config_(config) {
@@ -16,7 +18,9 @@ GridSinusoidal::GridSinusoidal(GridSinusoidalConfig config) : config_(config) {
   require_positive(kCall, "base", config.base);
   const std::int32_t quarter = config.features / 4;
   for (std::int32_t i = 0; i < quarter; ++i) {
-    frequencies_.push_back(std::pow(config.base, -static_cast<double>(i) / (ends ? quarter - 1 : quarter)));
+    const double frequency = std::pow(config.base, -static_cast<double>(i) / (ends ? quarter - 1 : quarter));
+    require_frequency(kCall, sentence("the frequency of pair ", i), frequency);
+    frequencies_.push_back(frequency);
   }
 }
 
@@ -111,14 +115,53 @@ Positions grid_positions(GridSize grid) {
   return Positions::from_arrays(std::move(arrays));
 }
 
+namespace {
+
+// Frequency of feature c; checked.
+std::vector<double> detr_frequencies(const char* call, const DetrConfig& config) {
+  require_range(call, "features_per_axis", config.features_per_axis, 1, 1 << 20);
+  require_positive(call, "base", config.base);
+  require_magnitude(call, "scale", config.scale);
+  require_positive(call, "epsilon", config.epsilon);
+  std::vector<double> frequencies;
+  for (std::int32_t c = 0; c < config.features_per_axis; ++c) {
+    const double frequency = std::pow(config.base, -2.0 * (c / 2) / config.features_per_axis);
+    // Counts stop at 2^15, normalized ones at the scale.
+    require_frequency(call, sentence("the frequency of feature ", c), frequency, std::abs(config.scale));
+    frequencies.push_back(frequency);
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+MethodDescription describe(const DetrConfig& config) {
+  detr_frequencies("describe", config);
+  const bool normalized = config.normalize == DetrNormalize::kYes;
+  MethodDescription d;
+  d.name = "sinusoidal, two axes, DETR";
+  d.door = Door::kInput;
+  d.reference = Reference::kAbsolute;
+  d.parameters = {parameter("features of an axis", config.features_per_axis), parameter("base", config.base),
+                  {"normalized", normalized ? "yes" : "no"}};
+  if (normalized) {
+    d.parameters.push_back(parameter("scale", config.scale));
+    d.parameters.push_back(parameter("epsilon", config.epsilon));
+  }
+  d.formula = sentence("sin, cos of ", normalized ? "scale * count / (last count + epsilon)" : "count",
+                       " * base^(-2 floor(c/2) / features), c the feature of an axis");
+  d.source = "Carion et al. 2020 (DETR) and its code";
+  d.origin = "the first cell of the image counts 1, row and column; rows come first";
+  d.direction = "none";
+  d.past_end = normalized ? "no end: an image of any size runs to the scale" : "no end";
+  return d;
+}
+
 void detr_encode(const DetrConfig& config, GridSize grid, std::span<const std::uint8_t> mask, std::span<float> out) {
   constexpr const char* kCall = "detr_encode";
   require_range(kCall, "height", grid.height, 1, 1 << 15);
   require_range(kCall, "width", grid.width, 1, 1 << 15);
-  require_range(kCall, "features_per_axis", config.features_per_axis, 1, 1 << 20);
-  require_positive(kCall, "base", config.base);
-  require_finite(kCall, "scale", config.scale);
-  require_positive(kCall, "epsilon", config.epsilon);
+  const std::vector<double> frequencies = detr_frequencies(kCall, config);
   const auto height = static_cast<std::size_t>(grid.height), width = static_cast<std::size_t>(grid.width);
   const auto features = static_cast<std::size_t>(config.features_per_axis);
   require_size(kCall, "the mask values", mask.size(), height * width, sentence(height, " x ", width));
@@ -147,7 +190,7 @@ void detr_encode(const DetrConfig& config, GridSize grid, std::span<const std::u
       for (std::size_t axis = 0; axis < 2; ++axis) {
         float* to = out.data() + (2 * cell + axis) * features;
         for (std::size_t c = 0; c < features; ++c) {
-          const double angle = at[axis] * std::pow(config.base, -2.0 * static_cast<double>(c / 2) / static_cast<double>(features));
+          const double angle = at[axis] * frequencies[c];
           to[c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
         }
       }

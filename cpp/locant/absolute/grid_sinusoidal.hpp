@@ -81,6 +81,8 @@ struct DetrConfig {
   double epsilon = 1e-6;
 };
 
+MethodDescription describe(const DetrConfig& config);
+
 // mask: [height, width], non-zero = a cell of the image; out: [height, width, 2 * features_per_axis]. Masked
 // cells get the encoding of the count so far, as in the source. kShape, kArgument.
 void detr_encode(const DetrConfig& config, GridSize grid, std::span<const std::uint8_t> mask, std::span<float> out);

@@ -150,4 +150,29 @@ std::vector<float> interpolate_grid(std::span<const float> values, GridSize from
   return out;
 }
 
+MethodDescription describe(GridSize from, GridSize to, std::int32_t channels, std::int32_t prefix_rows,
+                           GridResampling resampling) {
+  const std::string old_grid = sentence(from.height, " x ", from.width), new_grid = sentence(to.height, " x ", to.width);
+  const bool aligned = resampling.centers == SampleCenters::kAlignCorners;
+  MethodDescription d;
+  d.name = "learned table of a grid, stretched";
+  d.door = Door::kInput;
+  d.reference = Reference::kAbsolute;
+  d.parameters = {{"trained grid", old_grid},
+                  {"grid", new_grid},
+                  parameter("channels", channels),
+                  parameter("rows before the grid", prefix_rows),
+                  {"filter", resampling.filter == GridFilter::kBicubic ? "bicubic" : "bilinear"},
+                  {"smoothing", resampling.smoothing == GridSmoothing::kAntialias ? "antialias" : "none"},
+                  {"sample centers", aligned ? "aligned corners" : "half pixel"}};
+  d.formula = sentence("table [", prefix_rows, " + ", old_grid, ", ", channels, "], read at ",
+                       aligned ? "i * (old - 1) / (new - 1)" : "(i + 0.5) * old / new - 0.5", " of each axis");
+  d.source = "torch.nn.functional.interpolate, as ViT, DINOv2, SigLIP 2 and Qwen3-VL call it";
+  d.origin = prefix_rows == 0 ? std::string("row 0 is the top left patch")
+                              : sentence("row ", prefix_rows, " is the top left patch; rows before it belong to no patch");
+  d.direction = "none";
+  d.past_end = sentence("the grid ends at ", new_grid, "; another size is another stretching, and another vector everywhere");
+  return d;
+}
+
 }  // namespace locant

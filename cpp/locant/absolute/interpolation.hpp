@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "locant/error.hpp"
+#include "locant/method.hpp"
 
 namespace locant {
 
@@ -54,5 +55,9 @@ struct GridSize {
 // kShape; kArgument (a side below 1 or above 32768, smoothing with aligned corners).
 std::vector<float> interpolate_grid(std::span<const float> values, GridSize from, GridSize to, std::int32_t channels,
                                     std::int32_t prefix_rows = 1, GridResampling resampling = {});
+
+// What a grid table that was stretched so says of itself.
+MethodDescription describe(GridSize from, GridSize to, std::int32_t channels, std::int32_t prefix_rows = 1,
+                           GridResampling resampling = {});
 
 }  // namespace locant

@@ -163,9 +163,9 @@ MethodDescription LearnedTable::describe() const {
   d.door = Door::kInput;
   d.reference = Reference::kAbsolute;
   d.parameters = {parameter("rows", config_.rows), parameter("width", config_.width),
-                  parameter("first_row", indexing.first_row),
-                  {"padding_row", indexing.padding_row ? std::to_string(*indexing.padding_row) : "none"},
-                  parameter("parameter_count", static_cast<double>(parameter_count())),
+                  parameter("first row", indexing.first_row),
+                  {"padding row", indexing.padding_row ? std::to_string(*indexing.padding_row) : "none"},
+                  parameter("parameters", static_cast<double>(parameter_count())),
                   parameter("length", static_cast<double>(length()))};
   d.formula = sentence("table [", config_.rows, ", ", config_.width, "]");
   d.source = "a learned absolute table (Gehring et al. 2017; BERT, GPT-2, RoBERTa, OPT, BART)";

@@ -5,6 +5,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "locant/position/angle.hpp"
+
 namespace locant {
 namespace {
 
@@ -30,8 +32,8 @@ Sinusoidal::Sinusoidal(SinusoidalConfig config) : config_(config) {
   require_range(kCall, "width", width, 1, 1 << 20);
   require_positive(kCall, "base", config.base);
   require_positive(kCall, "max_frequency", config.max_frequency);
-  require_finite(kCall, "position_offset", config.position_offset);
-  if (config.scale) require_finite(kCall, "scale", *config.scale);
+  require_offset(kCall, "position_offset", config.position_offset);
+  if (config.scale) require_magnitude(kCall, "scale", *config.scale);
   if (config.layout == SinusoidLayout::kMlx && width % 2 != 0) {
     throw Error(ErrorCode::kArgument,
                 sentence(kCall, ": width is ", width, ", expected an even number for the MLX layout"), width);
@@ -48,10 +50,7 @@ Sinusoidal::Sinusoidal(SinusoidalConfig config) : config_(config) {
     const double exponent = ends_at_base(config.layout) ? static_cast<double>(i) / std::max(width / 2 - 1, 1)
                                                         : 2.0 * i / width;
     const double frequency = config.max_frequency * std::pow(config.base, -exponent);
-    if (!std::isfinite(frequency)) {
-      throw Error(ErrorCode::kArgument, sentence(kCall, ": the frequency of pair ", i, " is not finite, with base ",
-                  config.base, " and max_frequency ", config.max_frequency), config.base);
-    }
+    require_frequency(kCall, sentence("the frequency of pair ", i), frequency, config.position_offset);
     frequencies_[static_cast<std::size_t>(i)] = frequency;
   }
 }
@@ -181,8 +180,8 @@ MethodDescription Sinusoidal::describe() const {
   d.door = Door::kInput;
   d.reference = Reference::kAbsolute;
   d.parameters = {parameter("width", config_.width), parameter("base", config_.base),
-                  parameter("max_frequency", config_.max_frequency), parameter("scale", scale_),
-                  parameter("position_offset", config_.position_offset),
+                  parameter("largest frequency", config_.max_frequency), parameter("scale", scale_),
+                  parameter("position offset", config_.position_offset),
                   {"order", config_.order == SinusoidOrder::kSineFirst ? "sine first" : "cosine first"}};
   const bool ends = ends_at_base(config_.layout);
   d.formula = ends ? "sin, cos of p * max_frequency * base^(-i / (width/2 - 1))"

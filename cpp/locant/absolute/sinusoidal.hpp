@@ -61,7 +61,8 @@ struct SinusoidalConfig {
 class Sinusoidal {
  public:
   // kArgument unless width is 1 to 2^20 (kMlx: even), even where order is kCosineFirst, and
-  // base, max_frequency (above 0), scale and position_offset are finite.
+  // base, max_frequency (above 0), scale (at most 2^60 in size) and position_offset (2^52) are finite, and so is every
+  // angle up to position 2^31-1.
   explicit Sinusoidal(SinusoidalConfig config);
 
   const SinusoidalConfig& config() const noexcept { return config_; }

@@ -33,17 +33,7 @@ AttentionConfig checked(AttentionConfig config) {
     require_size(kCall, "sink logits", config.sink_logits.size(), static_cast<std::size_t>(shape.heads), "one per head");
     for (const float logit : config.sink_logits) require_finite(kCall, "a sink logit", logit);
   }
-  if (config.temperature) {
-    require_finite(kCall, "the temperature's slope", config.temperature->slope);
-    require_positive(kCall, "the temperature's period", config.temperature->period);
-    // 1 + floor((p + shift) / period) must stay above 0 for every position from 0 on.
-    require_finite(kCall, "the temperature's shift", config.temperature->shift);
-    if (config.temperature->shift < 0) {
-      throw Error(ErrorCode::kArgument,
-                  sentence(kCall, ": the temperature's shift is ", config.temperature->shift, ", expected 0 or more"),
-                  config.temperature->shift, 0);
-    }
-  }
+  if (config.temperature) require_temperature(kCall, *config.temperature);
   return config;
 }
 
@@ -120,6 +110,16 @@ Attention::Attention(Attention&&) noexcept = default;
 Attention& Attention::operator=(Attention&&) noexcept = default;
 
 const AttentionConfig& Attention::config() const noexcept { return state_->config; }
+
+std::vector<MethodDescription> Attention::describe() const {
+  const AttentionConfig& config = state_->config;
+  std::vector<MethodDescription> methods;
+  if (config.rotation) methods.push_back(locant::describe(config.rotation->plan()));
+  for (const auto& term : config.score_terms) methods.push_back(term->describe());
+  if (config.value_term) methods.push_back(config.value_term->describe());
+  if (config.temperature) methods.push_back(locant::describe(*config.temperature));
+  return methods;
+}
 
 void Attention::attend(std::span<const float> q, std::span<const float> k, std::span<const float> v,
                        const Positions& positions, std::span<float> out, const CallMask& mask) const {

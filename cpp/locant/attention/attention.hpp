@@ -22,6 +22,7 @@
 
 #include "locant/attention/mask.hpp"
 #include "locant/attention/shape.hpp"
+#include "locant/attention/temperature.hpp"
 #include "locant/bias/score_term.hpp"
 #include "locant/position/positions.hpp"
 #include "locant/rotary/rotation.hpp"
@@ -30,14 +31,6 @@ namespace locant {
 
 class Cache;
 class CacheStep;
-
-// Position-dependent attention temperature: a_t = 1 + slope * ln(1 + floor((p_t + shift) / period)).
-// Llama 4 (layers without position): slope 0.1, period 8192, shift 1. Ministral 3: slope beta, shift 0.
-struct Temperature {
-  double slope = 0.1;
-  double period = 8192;
-  double shift = 1;
-};
 
 // kArgument unless a scale is 0 (content does not matter, positions alone do) or 1e-6 to 1e6.
 void require_scale(std::string_view call, double scale);
@@ -78,6 +71,10 @@ class Attention {
   Attention& operator=(Attention&&) noexcept;
 
   const AttentionConfig& config() const noexcept;
+
+  // What it was made of, door by door: the rotation's plan, the terms, the value term, the temperature; none where
+  // position enters by the mask alone.
+  std::vector<MethodDescription> describe() const;
 
   // Self-attention without a cache: queries and keys are the same tokens.
   void attend(std::span<const float> q, std::span<const float> k, std::span<const float> v,

@@ -110,8 +110,11 @@ void Attention::attend(std::span<const float> q, std::span<const float> k, std::
   const bool rotated = held.config.keys == KeyStorage::kRotated;
   const Cache::State::LayerPlan& plan = held.plans[l];
   if (rotated && plan.settled && !same_turn(plan.rotation, state.config.rotation)) {
+    const std::string difference = plan.rotation && state.config.rotation
+                                       ? difference_of(plan.rotation->plan(), state.config.rotation->plan())
+                                       : std::string("one of them does not rotate");
     fail(ErrorCode::kPlanMismatch, kCall, ": the keys of layer ", layer, " are turned under ", name_of(plan.rotation),
-         " and would meet queries under ", name_of(state.config.rotation),
+         " and would meet queries under ", name_of(state.config.rotation), ": ", difference,
          "; keep one plan for the whole generation, or keep the keys unrotated");
   }
   try {

@@ -9,7 +9,7 @@ namespace locant {
 
 std::vector<double> alibi_slopes(std::int32_t heads, double bias_max) {
   require_range("alibi_slopes", "heads", heads, 1, 1 << 16);
-  require_positive("alibi_slopes", "bias_max", bias_max);
+  require_factor("alibi_slopes", "bias_max", bias_max);
   const auto n = static_cast<std::uint32_t>(heads);
   const std::uint32_t whole = std::bit_floor(n);
   std::vector<double> slopes;
@@ -22,7 +22,7 @@ std::vector<double> alibi_slopes(std::int32_t heads, double bias_max) {
 Alibi::Alibi(std::vector<double> slopes, AlibiForm form, std::int64_t origin)
     : slopes_(std::move(slopes)), form_(form), origin_(static_cast<double>(origin)) {
   if (slopes_.empty()) throw Error(ErrorCode::kArgument, "Alibi: there are no slopes, expected one for each head", 0, 1);
-  for (const double slope : slopes_) require_finite("Alibi", "a slope", slope);
+  for (const double slope : slopes_) require_magnitude("Alibi", "a slope", slope);
   require_range("Alibi", "origin", origin, 0, kMaxPosition);
 }
 

@@ -28,7 +28,7 @@
 
 namespace locant {
 
-// [heads]. kArgument unless heads is 1 to 65536 and bias_max above 0.
+// [heads]. kArgument unless heads is 1 to 65536 and bias_max 1e-6 to 1e6.
 std::vector<double> alibi_slopes(std::int32_t heads, double bias_max = 8);
 
 enum class AlibiForm { kCausal, kSymmetric, kKeyOnly };
@@ -36,7 +36,7 @@ enum class AlibiForm { kCausal, kSymmetric, kKeyOnly };
 class Alibi final : public ScoreTerm {
  public:
   // slopes: one a head, alibi_slopes(heads) or the caller's own. kArgument unless there is at least one and all
-  // are finite, and 0 <= origin <= 2^31-1 (only kKeyOnly reads it).
+  // are at most 2^60 in size, and 0 <= origin <= 2^31-1 (only kKeyOnly reads it).
   explicit Alibi(std::vector<double> slopes, AlibiForm form = AlibiForm::kCausal, std::int64_t origin = 0);
 
   const std::vector<double>& slopes() const noexcept { return slopes_; }

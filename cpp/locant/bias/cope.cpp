@@ -69,8 +69,8 @@ MethodDescription describe(const CopeConfig& config) {
   d.name = "CoPE";
   d.door = Door::kScore;
   d.reference = Reference::kRelative;
-  d.parameters = {parameter("heads", config.heads), parameter("kv_heads", config.kv_heads),
-                  parameter("head_dim", config.head_dim), parameter("max_positions", config.max_positions),
+  d.parameters = {parameter("heads", config.heads), parameter("key heads", config.kv_heads),
+                  parameter("head size", config.head_dim), parameter("positions", config.max_positions),
                   parameter("scale", config.scale)};
   d.formula = sentence("q . e[sum of sigmoid gates from the key on], table [", config.max_positions, ", ",
                        config.head_dim, "]");

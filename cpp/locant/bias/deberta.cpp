@@ -121,8 +121,8 @@ MethodDescription Deberta::describe() const {
   d.name = keys_.empty() ? "DeBERTa, p2c" : queries_.empty() ? "DeBERTa, c2p" : "DeBERTa, c2p and p2c";
   d.door = Door::kScore;
   d.reference = Reference::kRelative;
-  d.parameters = {parameter("heads", heads_), parameter("head_dim", head_dim_), parameter("buckets", c.buckets),
-                  parameter("max_position", c.max_position),
+  d.parameters = {parameter("heads", heads_), parameter("head size", head_dim_), parameter("buckets", c.buckets),
+                  parameter("largest position", c.max_position),
                   {"far", c.far == DebertaFar::kMicrosoft ? "Microsoft" : "Hugging Face"},
                   {"p2c", convention_ == DebertaPositionToContent::kCode ? "code: index(t, j)" : "paper: index(j, t)"}};
   d.formula = sentence("scale * (q . Kr[index] + k . Qr[index]), tables [", heads_, ", ", buckets_.entries(), ", ",

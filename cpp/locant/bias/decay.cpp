@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "locant/bias/tile_products.hpp"
+#include "locant/position/angle.hpp"
 
 namespace locant {
 namespace {
@@ -32,9 +33,13 @@ Kerple::Kerple(KerpleKernel kernel, std::vector<double> r1, std::vector<double> 
   constexpr const char* kCall = "Kerple";
   if (r1_.empty()) throw Error(ErrorCode::kArgument, sentence(kCall, ": r1 is empty, expected one value a head"), 0, 1);
   require_size(kCall, "r2", r2_.size(), r1_.size(), "one value for each of r1");
-  for (const double r : r1_) require_positive(kCall, "a value of r1", r);
+  for (const double r : r1_) {
+    require_positive(kCall, "a value of r1", r);
+    require_magnitude(kCall, "a value of r1", r);
+  }
   for (const double r : r2_) {
     require_positive(kCall, "a value of r2", r);
+    require_magnitude(kCall, "a value of r2", r);
     if (kernel_ == KerpleKernel::kPower && r > 2) {
       throw Error(ErrorCode::kArgument, sentence(kCall, ": a value of r2 is ", r, ", expected at most 2"), r, 2);
     }
@@ -77,7 +82,10 @@ Sandwich::Sandwich(std::int32_t heads, std::int32_t width, double base) : heads_
     throw Error(ErrorCode::kArgument, sentence(kCall, ": width is ", width, ", expected an even number"), width);
   }
   require_positive(kCall, "base", base);
-  for (std::int32_t i = 0; i < width / 2; ++i) frequencies_.push_back(std::pow(base, -2.0 * i / width));
+  for (std::int32_t i = 0; i < width / 2; ++i) {
+    frequencies_.push_back(std::pow(base, -2.0 * i / width));
+    require_frequency(kCall, sentence("the frequency of pair ", i), frequencies_.back());
+  }
   constexpr std::int64_t kKept = 4096;
   kept_.reserve(kKept);
   for (std::int64_t d = 0; d < kKept; ++d) kept_.push_back(sum(d));

@@ -23,7 +23,7 @@ enum class KerpleKernel { kLogarithmic, kPower };
 
 class Kerple final : public ScoreTerm {
  public:
-  // r1, r2: one a head. kShape where their numbers differ, kArgument outside the ranges above.
+  // r1, r2: one a head. kShape where their numbers differ, kArgument outside the ranges above or past 2^60.
   Kerple(KerpleKernel kernel, std::vector<double> r1, std::vector<double> r2);
 
   void add(const ScoreTile& tile, float* scores, std::size_t stride) const override;
@@ -38,7 +38,8 @@ class Kerple final : public ScoreTerm {
 
 class Sandwich final : public ScoreTerm {
  public:
-  // kArgument unless heads is 1 to 65536, width even and 2 to 65536, base above 0.
+  // kArgument unless heads is 1 to 65536, width even and 2 to 65536, base above 0 and every angle
+  // up to 2^31-1 finite.
   explicit Sandwich(std::int32_t heads, std::int32_t width = 128, double base = 10000);
 
   void add(const ScoreTile& tile, float* scores, std::size_t stride) const override;

@@ -26,6 +26,20 @@ Fire::Fire(FireConfig config) : config_(std::move(config)) {
     throw Error(ErrorCode::kArgument, sentence(kCall, ": epsilon is ", config_.epsilon, ", expected 0 or more"),
                 config_.epsilon, 0);
   }
+  // The largest share of any distance, and what the network can make of it.
+  const double farthest = std::log1p(config_.c * kMaxDisplacement);
+  const double share = farthest / (std::log1p(config_.c * config_.threshold) + config_.epsilon);
+  if (!std::isfinite(farthest) || !std::isfinite(share)) {
+    throw Error(ErrorCode::kArgument, sentence(kCall, ": c ", config_.c, ", threshold ", config_.threshold, " and epsilon ",
+                config_.epsilon, " give the farthest key no finite share"), config_.c);
+  }
+  for (std::size_t h = 0; h < heads; ++h) {
+    double most = std::abs(config_.b2[h]);
+    for (std::size_t u = 0; u < hidden; ++u) {
+      most += std::abs(config_.w2[h * hidden + u]) * (std::abs(config_.w1[u]) * share + std::abs(config_.b1[u]));
+    }
+    require_magnitude(kCall, sentence("the largest bias that the weights can give head ", h), most);
+  }
 }
 
 void Fire::add(const ScoreTile& tile, float* scores, std::size_t stride) const {

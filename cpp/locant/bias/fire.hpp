@@ -28,7 +28,7 @@ struct FireConfig {
 class Fire final : public ScoreTerm {
  public:
   // kShape where the weights do not fit each other; kArgument unless c and threshold are above 0, epsilon 0 or
-  // more, and all numbers finite.
+  // more, all numbers finite, and no bias can pass 2^60.
   explicit Fire(FireConfig config);
 
   void add(const ScoreTile& tile, float* scores, std::size_t stride) const override;

@@ -52,7 +52,7 @@ MethodDescription ShawTable::describe(const char* name, const char* formula) con
   d.name = name;
   d.door = Door::kScore;
   d.reference = Reference::kRelative;
-  d.parameters = {parameter("max_distance", config_.max_distance), parameter("heads", config_.heads),
+  d.parameters = {parameter("largest distance", config_.max_distance), parameter("heads", config_.heads),
                   parameter("width", config_.width)};
   d.formula = sentence(formula, ", table [", config_.heads, ", ", rows(), ", ", config_.width, "]");
   d.source = "Shaw, Uszkoreit, Vaswani 2018, eq. 3 and 4";

@@ -109,7 +109,7 @@ MethodDescription T5Bias::describe() const {
   d.name = both ? "T5 buckets, bidirectional" : "T5 buckets, unidirectional";
   d.door = Door::kScore;
   d.reference = Reference::kRelative;
-  d.parameters = {parameter("buckets", buckets_.buckets()), parameter("max_distance", buckets_.max_distance()),
+  d.parameters = {parameter("buckets", buckets_.buckets()), parameter("largest distance", buckets_.max_distance()),
                   parameter("heads", heads_)};
   d.formula = sentence("table [", buckets_.buckets(), ", ", heads_, "]");
   d.source = "Raffel et al. 2020, section 2.1, and its code";

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "locant/bias/tile_products.hpp"
+#include "locant/position/angle.hpp"
 #include "locant/position/positions.hpp"
 
 namespace locant {
@@ -35,6 +36,7 @@ TransformerXl::TransformerXl(TransformerXlConfig config, std::span<const float> 
   position_bias_.assign(position_bias.begin(), position_bias.end());
   for (std::int32_t i = 0; i < config.model_width / 2; ++i) {
     frequencies_.push_back(std::pow(config.base, -2.0 * i / config.model_width));
+    require_frequency(kCall, sentence("the frequency of pair ", i), frequencies_.back());
   }
   const std::int64_t distances = std::int64_t{config.kept_before} + config.kept_after + 1;
   kept_.resize(checked_product(kCall, "the kept vectors", {config.heads, distances, config.head_dim}));
@@ -130,10 +132,10 @@ MethodDescription TransformerXl::describe() const {
   d.name = "Transformer-XL";
   d.door = Door::kScore;
   d.reference = Reference::kRelative;
-  d.parameters = {parameter("heads", config_.heads), parameter("head_dim", config_.head_dim),
-                  parameter("model_width", config_.model_width), parameter("base", config_.base),
+  d.parameters = {parameter("heads", config_.heads), parameter("head size", config_.head_dim),
+                  parameter("model width", config_.model_width), parameter("base", config_.base),
                   {"clamp", config_.clamp ? std::to_string(*config_.clamp) : "none"}};
-  d.formula = "scale * (u . k + (q + v) . W [sin, cos of (t - j) * base^(-2i / model_width)])";
+  d.formula = "scale * (u . k + (q + v) . W [sin, cos of (t - j) * base^(-2i / model width)])";
   d.source = "Dai et al. 2019, section 3.3; Yang et al. 2019 (XLNet)";
   d.origin = "distance 0 is the query itself";
   d.direction = "distance = query - key, the opposite of displacement";

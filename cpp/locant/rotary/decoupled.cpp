@@ -28,6 +28,16 @@ void DecoupledRotation::prepare(std::int64_t count) {
   key_.prepare(count);
 }
 
+MethodDescription DecoupledRotation::describe() const {
+  MethodDescription d = locant::describe(key_.plan());
+  d.name = sentence("decoupled rotary (MLA), ", d.name);
+  d.parameters.push_back(parameter("plain width", plain_dim()));
+  d.parameters.push_back(parameter("rotary width", rotary_dim()));
+  d.formula = sentence("[plain; R(position) rotary], the rotary part of a key shared by all heads; ", d.formula);
+  d.source = sentence("DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.3; ", d.source);
+  return d;
+}
+
 void DecoupledRotation::apply_query(std::span<const float> q, const Positions& positions, std::int32_t heads,
                                     std::span<float> out) const {
   query_.apply(q, positions, heads, RotationRole::kQuery, out);

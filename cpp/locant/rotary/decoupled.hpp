@@ -32,6 +32,7 @@ public:
   const Rotation& query() const noexcept { return query_; }
   const Rotation& key() const noexcept { return key_; }
   void prepare(std::int64_t count);
+  MethodDescription describe() const;
 
   // q, out: [tokens, heads, plain_dim + rotary_dim]; out may be q.
   void apply_query(std::span<const float> q, const Positions& positions, std::int32_t heads,

@@ -57,4 +57,30 @@ std::vector<std::int32_t> LayerPlans::layers_without_position() const {
   return out;
 }
 
+std::vector<MethodDescription> LayerPlans::describe() const {
+  std::vector<MethodDescription> out;
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    MethodDescription d;
+    if (kinds_[kind]) {
+      d = locant::describe(*kinds_[kind]);
+    } else {
+      d.name = "layers without position";
+      d.door = Door::kRotation;
+      d.reference = Reference::kRelative;
+      d.formula = "queries and keys are not turned: scores know the mask alone";
+      d.source = "Kazemnejad et al. 2023 (NoPE); SmolLM3, Llama 4";
+      d.origin = "none: no position is read";
+      d.direction = "none";
+      d.past_end = "no end";
+    }
+    std::string layers;
+    for (std::size_t l = 0; l < kind_of_layer_.size(); ++l) {
+      if (static_cast<std::size_t>(kind_of_layer_[l]) == kind) layers += (layers.empty() ? "" : ", ") + std::to_string(l);
+    }
+    d.parameters.push_back({"layers", layers});
+    out.push_back(std::move(d));
+  }
+  return out;
+}
+
 }  // namespace locant

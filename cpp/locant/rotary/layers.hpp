@@ -44,6 +44,8 @@ public:
   std::int32_t kind(std::int32_t layer) const;
   // Ascending.
   std::vector<std::int32_t> layers_without_position() const;
+  // One description a kind, with the layers of that kind among its parameters.
+  std::vector<MethodDescription> describe() const;
 
 private:
   LayerPlans() = default;

@@ -1,7 +1,10 @@
 #include "locant/rotary/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "locant/position/angle.hpp"
 
 namespace locant {
 namespace {
@@ -19,14 +22,19 @@ std::int32_t RotaryPlan::axes() const noexcept {
   return 1 + static_cast<std::int32_t>(*std::max_element(axis_of_pair.begin(), axis_of_pair.end()));
 }
 
+namespace {
+
+// An empty vector of axes or offsets means all zero, so they are compared by what they mean.
+int axis(const RotaryPlan& plan, std::size_t pair) {
+  return pair < plan.axis_of_pair.size() ? int{plan.axis_of_pair[pair]} : 0;
+}
+double offset(const RotaryPlan& plan, std::size_t a) {
+  return a < plan.axis_offsets.size() ? plan.axis_offsets[a] : 0.0;
+}
+
+}  // namespace
+
 bool RotaryPlan::same_rotation(const RotaryPlan& other) const noexcept {
-  // An empty vector of axes or offsets means all zero, so it is compared by what it means.
-  const auto axis = [](const RotaryPlan& plan, std::size_t i) {
-    return plan.axis_of_pair.empty() ? 0 : int{plan.axis_of_pair[i]};
-  };
-  const auto offset = [](const RotaryPlan& plan, std::size_t a) {
-    return a < plan.axis_offsets.size() ? plan.axis_offsets[a] : 0.0;
-  };
   if (inverse_frequencies != other.inverse_frequencies || pairing != other.pairing || start != other.start ||
       attention_factor != other.attention_factor || softmax_scale_factor != other.softmax_scale_factor ||
       xpos != other.xpos) {
@@ -43,6 +51,46 @@ bool RotaryPlan::same_rotation(const RotaryPlan& other) const noexcept {
     if (offset(*this, a) != offset(other, a)) return false;
   }
   return true;
+}
+
+std::string difference_of(const RotaryPlan& a, const RotaryPlan& b) {
+  if (a.same_rotation(b)) return {};
+  const auto numbers = [](const char* what, double x, double y) {
+    return sentence(what, " is ", number_text(x), " in one and ", number_text(y), " in the other");
+  };
+  if (a.pairing != b.pairing) {
+    return sentence("the pairing is ", to_string(a.pairing), " in one and ", to_string(b.pairing), " in the other");
+  }
+  if (a.start != b.start) return numbers("the first rotated coordinate", a.start, b.start);
+  if (a.pairs() != b.pairs()) return numbers("the rotated width", a.rotated_width(), b.rotated_width());
+  for (std::size_t i = 0; i < a.inverse_frequencies.size(); ++i) {
+    if (a.inverse_frequencies[i] != b.inverse_frequencies[i]) {
+      return numbers(sentence("the frequency of pair ", i).c_str(), a.inverse_frequencies[i], b.inverse_frequencies[i]);
+    }
+  }
+  if (a.attention_factor != b.attention_factor) {
+    return numbers("the attention factor", a.attention_factor, b.attention_factor);
+  }
+  if (a.softmax_scale_factor != b.softmax_scale_factor) {
+    return numbers("the softmax scale factor", a.softmax_scale_factor, b.softmax_scale_factor);
+  }
+  if (a.xpos != b.xpos) {
+    if (!a.xpos || !b.xpos) return "one has xPos and the other has not";
+    if (a.xpos->gamma != b.xpos->gamma) return numbers("gamma of xPos", a.xpos->gamma, b.xpos->gamma);
+    if (a.xpos->scale_base != b.xpos->scale_base) {
+      return numbers("the scale base of xPos", a.xpos->scale_base, b.xpos->scale_base);
+    }
+    return numbers("the centre of xPos", a.xpos->center, b.xpos->center);
+  }
+  for (std::size_t i = 0; i < a.inverse_frequencies.size(); ++i) {
+    if (axis(a, i) != axis(b, i)) return numbers(sentence("the axis of pair ", i).c_str(), axis(a, i), axis(b, i));
+  }
+  for (std::size_t at = 0; at < static_cast<std::size_t>(std::max(a.axes(), b.axes())); ++at) {
+    if (offset(a, at) != offset(b, at)) {
+      return numbers(sentence("the offset of axis ", at).c_str(), offset(a, at), offset(b, at));
+    }
+  }
+  return "one of them does not give every pair an axis";
 }
 
 void require_plan(std::string_view call, const RotaryPlan& plan, std::int32_t head_dim) {
@@ -63,13 +111,12 @@ void require_plan(std::string_view call, const RotaryPlan& plan, std::int32_t he
     }
   }
   // Its square and the square's inverse must be float32 numbers.
-  constexpr double kLargestFactor = 1.152921504606846976e18;  // 2^60
   require_positive(call, "the attention factor", plan.attention_factor);
   if (plan.attention_factor > kLargestFactor || plan.attention_factor < 1 / kLargestFactor) {
     refuse(plan.attention_factor, kLargestFactor, call, ": the attention factor is ", plan.attention_factor,
            ", expected 2^-60 to 2^60");
   }
-  require_positive(call, "the softmax scale factor", plan.softmax_scale_factor);
+  require_factor(call, "the softmax scale factor", plan.softmax_scale_factor);
   if (!plan.axis_of_pair.empty()) {
     require_size(call, "axes of pairs", plan.axis_of_pair.size(), plan.inverse_frequencies.size(), "one for each pair");
     require_range(call, "the largest axis of a pair", plan.axes() - 1, 0, 7);
@@ -77,13 +124,23 @@ void require_plan(std::string_view call, const RotaryPlan& plan, std::int32_t he
   if (!plan.axis_offsets.empty()) {
     require_size(call, "axis offsets", plan.axis_offsets.size(), static_cast<std::size_t>(plan.axes()),
                  "one for each axis");
-    for (const double offset : plan.axis_offsets) require_finite(call, "an axis offset", offset);
+    for (const double offset : plan.axis_offsets) require_offset(call, "an axis offset", offset);
+  }
+  for (std::size_t i = 0; i < plan.inverse_frequencies.size(); ++i) {
+    const std::size_t axis = plan.axis_of_pair.empty() ? 0 : plan.axis_of_pair[i];
+    require_frequency(call, sentence("the inverse frequency of pair ", i), plan.inverse_frequencies[i],
+                      axis < plan.axis_offsets.size() ? plan.axis_offsets[axis] : 0);
   }
   if (plan.xpos) {
-    require_finite(call, "the centre of xPos", plan.xpos->center);
+    require_offset(call, "the centre of xPos", plan.xpos->center);
     require_positive(call, "the scale base of xPos", plan.xpos->scale_base);
     // Pair 0 has zeta = gamma / (1 + gamma), which is 0 at gamma = 0.
     require_positive(call, "gamma of xPos", plan.xpos->gamma);
+    const double steepest = std::log(plan.xpos->gamma / (1 + plan.xpos->gamma)) / plan.xpos->scale_base;
+    if (!std::isfinite(steepest)) {
+      refuse(plan.xpos->scale_base, 0, call, ": gamma ", plan.xpos->gamma, " and scale base ", plan.xpos->scale_base,
+             " of xPos give no finite scale");
+    }
   }
 }
 
@@ -102,6 +159,7 @@ const char* to_string(Pairing pairing) noexcept {
 MethodDescription describe(const RotaryPlan& plan) {
   MethodDescription out;
   out.name = sentence("rotary, ", to_string(plan.pairing), ", ", plan.rule, plan.xpos ? ", xPos" : "");
+  if (plan.axes() > 1) out.name += sentence(", ", plan.axes(), " axes");
   out.door = Door::kRotation;
   out.reference = Reference::kRelative;
   if (plan.base) out.parameters.push_back(parameter("base", *plan.base));

@@ -72,10 +72,16 @@ struct RotaryPlan {
   bool same_rotation(const RotaryPlan& other) const noexcept;
 };
 
+// What keeps two plans from the same rotation, in words: "the frequency of pair 3 is 0.1 in one and 0.05 in the other",
+// the first that is met; empty where same_rotation.
+std::string difference_of(const RotaryPlan& a, const RotaryPlan& b);
+
 // Throws kArgument unless the plan is one that a head of `head_dim` coordinates can be rotated by:
-// at least one pair, start >= 0, start + rotated width <= head_dim, every number finite, both factors above
-// 0 (the attention factor within 2^-60 .. 2^60), one axis (0 .. 7) per pair if any, one offset per axis if any, xPos
-// with gamma and scale_base above 0. `call` begins the sentence.
+// at least one pair, start >= 0, start + rotated width <= head_dim, every number finite and every angle up to position
+// 2^31-1 too, the attention factor within 2^-60 .. 2^60 and the
+// softmax scale factor within 1e-6 .. 1e6, one axis (0 .. 7) per pair if any, one offset per axis if any, offsets
+// and the centre of xPos at most 2^52 in size, xPos with gamma and scale_base above 0 and a finite scale. `call` begins
+// the sentence.
 void require_plan(std::string_view call, const RotaryPlan& plan, std::int32_t head_dim);
 
 // A plan whose only parameters are its frequencies, [start, start + 2 * count) of the head, everything else

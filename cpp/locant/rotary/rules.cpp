@@ -112,8 +112,8 @@ struct Resolver {
     const YarnRamp ramp = yarn_ramp(shape, rule);
     note("factor", rule.factor);
     note("original length", rule.original_length);
-    note("beta_fast", rule.beta_fast);
-    note("beta_slow", rule.beta_slow);
+    note("beta fast", rule.beta_fast);
+    note("beta slow", rule.beta_slow);
     plan.parameters.push_back({"ramp ends", rule.ramp_ends == RampEnds::kWholePairs ? "whole pairs" : "exact"});
     note("ramp low", ramp.low);
     note("ramp high", ramp.high);
@@ -124,7 +124,7 @@ struct Resolver {
     }
     const auto given = [](const std::optional<double>& m) { return m && *m != 0; };
     for (const auto& [name, value] :
-         {std::pair{"mscale", rule.mscale}, std::pair{"mscale_all_dim", rule.mscale_all_dim}}) {
+         {std::pair{"mscale", rule.mscale}, std::pair{"mscale all dim", rule.mscale_all_dim}}) {
       if (!value) continue;
       require_at_least(name, *value, 0);
       note(name, *value);
@@ -166,6 +166,18 @@ struct Resolver {
     note("original length", static_cast<double>(rule.original_length));
     plan.parameters.push_back({"factors", is_long ? "long" : "short"});
     const double original = static_cast<double>(rule.original_length);
+    if (rule.short_attention_factor.has_value() != rule.long_attention_factor.has_value() ||
+        (rule.attention_factor && rule.short_attention_factor)) {
+      fail(ErrorCode::kArgument, kCall,
+           ": LongRoPE takes one attention factor, or a short and a long one, and not one of those or all three");
+    }
+    const std::optional<double> own = rule.attention_factor         ? rule.attention_factor
+                                      : is_long                     ? rule.long_attention_factor
+                                                                    : rule.short_attention_factor;
+    for (const std::optional<double>& factor :
+         {rule.attention_factor, rule.short_attention_factor, rule.long_attention_factor}) {
+      if (factor) require_positive(kCall, "the attention factor", *factor);
+    }
     double s = 1;
     if (rule.factor) {
       require_positive(kCall, "the factor", *rule.factor);
@@ -173,14 +185,13 @@ struct Resolver {
     } else if (rule.maximum_length) {
       require_positive(kCall, "the maximum length", *rule.maximum_length);
       s = *rule.maximum_length / original;
-    } else if (!rule.attention_factor) {
+    } else if (!own) {
       fail(ErrorCode::kArgument, kCall,
            ": LongRoPE has no factor, no maximum length and no attention factor, expected one of them");
     }
     note("factor", s);
-    if (rule.attention_factor) {
-      require_positive(kCall, "the attention factor", *rule.attention_factor);
-      plan.attention_factor = *rule.attention_factor;
+    if (own) {
+      plan.attention_factor = *own;
     } else if (s > 1) {
       if (rule.original_length < 2) {
         fail(ErrorCode::kArgument, kCall, ": the original length is ", rule.original_length,

@@ -109,14 +109,16 @@ YarnRamp yarn_ramp(const RotaryShape& shape, const YarnRule& rule);
 double yarn_attention_scale(double factor, double m);
 
 // LongRoPE. The short factors serve lengths up to and including `original_length`, the long ones every length
-// above it. A: the explicit one; else 1 where s <= 1, else sqrt(1 + ln s / ln L) at every length, long or
-// short; s = factor where given, else maximum_length / L.
+// above it. A: the explicit one; or the short or long one by the same length (short_mscale and long_mscale of
+// Phi-3.5-MoE); else 1 where s <= 1, else sqrt(1 + ln s / ln L) at every length, long or short; s = factor where given,
+// else maximum_length / L.
 struct LongRopeRule {
   std::vector<double> short_factors, long_factors;  // one per pair, above 0
   std::int64_t original_length = 0;
   std::optional<double> factor;
   std::optional<double> maximum_length;  // read only where there is no factor; one of the two is needed
-  std::optional<double> attention_factor;
+  std::optional<double> attention_factor;  // or both of these:
+  std::optional<double> short_attention_factor = std::nullopt, long_attention_factor = std::nullopt;
 };
 
 // Llama 3. lambda_i below L / high: f_i; above L / low: f_i / s; between: (1 - t) f_i / s + t f_i,
