@@ -93,6 +93,49 @@ def bias_t5():
                          "into another bucket.")
 
 
+def bias_t5_attention():
+    from transformers import DynamicCache
+
+    cases = []
+    for index, (heads, tokens, dim, past, bidirectional, buckets, max_distance) in enumerate([
+            (2, 6, 4, 0, True, 8, 20), (2, 6, 4, 0, False, 8, 20), (3, 20, 3, 0, True, 16, 12), (1, 48, 4, 0, False, 16, 32),
+            (2, 9, 4, 7, False, 6, 8), (2, 30, 2, 29, False, 8, 20)]):
+        seed = 1310 + 10 * index
+        config = transformers.T5Config(d_model=heads * dim, d_kv=dim, num_heads=heads, relative_attention_num_buckets=buckets,
+                                       relative_attention_max_distance=max_distance, is_decoder=not bidirectional,
+                                       dropout_rate=0.0, attn_implementation="eager")
+        module = T5Attention(config, has_relative_attention_bias=True, layer_idx=0).eval()
+        x, table = random_floats(seed, tokens, heads * dim), random_floats(seed + 1, buckets, heads)
+        with torch.no_grad():
+            for j, name in enumerate("qkv"):
+                getattr(module, name).weight.copy_(torch.from_numpy(random_floats(seed + 2 + j, heads * dim, heads * dim, scale=0.4)))
+            module.o.weight.copy_(torch.eye(heads * dim))
+            module.relative_attention_bias.weight.copy_(torch.from_numpy(table))
+            rows = torch.from_numpy(x)[None]
+            q, k, v = (getattr(module, name)(rows)[0].view(tokens, heads, dim).numpy() for name in "qkv")
+            cache = DynamicCache(config=config) if past else None
+            if past:
+                mask = torch.where(torch.from_numpy(causal(past, past)), 0.0, torch.finfo(torch.float32).min)[None, None]
+                module(rows[:, :past], mask=mask, cache=cache)
+            sees = np.ones((tokens - past, tokens), bool) if bidirectional else causal(tokens - past, tokens)
+            mask = torch.where(torch.from_numpy(sees), 0.0, torch.finfo(torch.float32).min)[None, None]
+            output, _, weights = module(rows[:, past:], mask=mask, cache=cache)
+        q = q[past:]
+        hq, hk, hv = heads_first(q), heads_first(k), heads_first(v)
+        row = [[exact_bucket(j - (past + i), bidirectional, buckets, max_distance) for j in range(tokens)] for i in range(tokens - past)]
+        scores = hq @ hk.transpose(0, 2, 1) + table.astype(float)[np.array(row)].transpose(2, 0, 1)
+        exact = softmax(np.where(sees, scores, -np.inf))
+        cases.append(attention_case(
+            f"{'bidirectional' if bidirectional else 'causal'}, {heads} heads of {dim}, {tokens - past} queries at the end of {tokens} "
+            f"keys, {buckets} buckets, distance {max_distance}" + (", cached" if past else ""),
+            {"bidirectional": bidirectional, "causal": not bidirectional, "scale": 1.0, "buckets": buckets, "max_distance": max_distance},
+            {"q": q, "k": k, "v": v, "table": table}, scores, exact, exact @ hv,
+            {"weights": weights[0].numpy(), "output": output[0].reshape(tokens - past, heads, dim).numpy()}))
+    return document("T5 attention", "transformers", VERSION, "models.t5.modeling_t5.T5Attention.forward", cases,
+                    note="Scores are q . k + bias, without a scale. The output projection is the identity. In the cached cases "
+                         "the first tokens went through the module before, with a DynamicCache.")
+
+
 # --- ALiBi ---------------------------------------------------------------------------------------------------------
 
 def exact_slopes(heads, top=8):
@@ -561,6 +604,7 @@ def bias_cope():
 
 FILES = {
     "bias_t5.json": bias_t5,
+    "bias_t5_attention.json": bias_t5_attention,
     "bias_alibi_slopes.json": bias_alibi_slopes,
     "bias_alibi.json": bias_alibi,
     "bias_shaw.json": bias_shaw,

@@ -441,6 +441,29 @@ def check_sandwich(document):
         near(get(case, "exact", "bias"), want, 1e-11, case["name"])
 
 
+def check_t5_attention(document):
+    """Bias by counting how many thresholds a distance has reached, then each query on its own."""
+    for case in document["cases"]:
+        p = case["parameters"]
+        q, k, v, table = (get(case, "inputs", n).astype(float) for n in ("q", "k", "v", "table"))
+        side = p["buckets"] // 2 if p["bidirectional"] else p["buckets"]
+        exact = side // 2
+        starts = [exact * (p["max_distance"] / exact) ** (m / (side - exact)) - 1e-9 for m in range(side - exact)]
+        out = np.zeros((len(q), q.shape[1], v.shape[2]))
+        for t in range(len(q)):
+            at = len(k) - len(q) + t
+            for h in range(q.shape[1]):
+                seen = range(at + 1) if p["causal"] else range(len(k))
+                s = []
+                for j in seen:
+                    r = abs(j - at) if p["bidirectional"] else max(at - j, 0)
+                    bucket = r if r < exact else exact - 1 + sum(r >= start for start in starts)
+                    s.append(q[t, h] @ k[j, h] + table[bucket + (side if p["bidirectional"] and j > at else 0), h])
+                w = np.exp(np.array(s) - max(s))
+                out[t, h] = w / w.sum() @ v[list(seen), h]
+        near(out, get(case, "exact", "output"), 1e-12, case["name"])
+
+
 def check_shaw(document):
     for case in document["cases"]:
         if "BERT" in case["name"]:
@@ -691,6 +714,7 @@ CHECKS = {
     "bias_sandwich.json": check_sandwich,
     "bias_shaw.json": check_shaw,
     "bias_transformer_xl.json": check_shift,
+    "bias_t5_attention.json": check_t5_attention,
     "bias_deberta_buckets.json": check_deberta_buckets,
     "attention_sdpa.json": check_sdpa,
     "attention_softcap.json": check_sdpa,

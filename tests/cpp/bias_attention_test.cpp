@@ -101,6 +101,22 @@ Whole whole_of(const Json& item) {
 
 }  // namespace
 
+TEST_CASE("vectors: T5's attention, which adds its bias to unscaled scores, whole and behind a cache") {
+  int checked = 0;
+  for (const Json& item : cases_of("bias_t5_attention")) {
+    INFO(item.at("name").get<std::string>());
+    Whole w = whole_of(item);
+    const Json& p = item.at("parameters");
+    CHECK(w.config.scale == 1.0);
+    const T5Buckets buckets(p.at("bidirectional").get<bool>() ? T5Direction::kBidirectional : T5Direction::kUnidirectional,
+                            p.at("buckets"), p.at("max_distance"));
+    w.config.score_terms = {std::make_shared<T5Bias>(buckets, w.config.shape.heads, floats_of(item.at("inputs").at("table")))};
+    check_attention(w.config, item, w.q, w.k, w.v, w.queries, w.keys);
+    ++checked;
+  }
+  CHECK(checked == 6);
+}
+
 TEST_CASE("vectors: Shaw's keys and values inside attention, tensor2tensor's and BERT's") {
   int checked = 0;
   for (const Json& item : cases_of("bias_shaw")) {
