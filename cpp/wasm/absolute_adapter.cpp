@@ -94,4 +94,73 @@ void learned_table_add(const LearnedTable& table, Address x, std::size_t count, 
 
 val learned_table_describe(const LearnedTable& table) { return to_object(table.describe()); }
 
+val learned_table_values(const LearnedTable& table) { return to_array(table.values()); }
+
+val learned_table_count(const LearnedTable& table, Address block) noexcept {
+  return guarded([&] {
+    std::vector<std::uint64_t> counts(static_cast<std::size_t>(table.rows()));
+    table.count(read_positions(block), counts);
+    const std::vector<double> numbers(counts.begin(), counts.end());
+    return to_array(std::span<const double>(numbers));
+  });
+}
+
+namespace {
+
+DetrConfig read_detr(const Options& given) {
+  return {given.integer("featuresPerAxis"), given.number("base"), given.choice<DetrNormalize>("normalize"),
+          given.number("scale"), given.number("epsilon")};
+}
+
+GridSize read_grid(const Options& given, const char* name) {
+  const Options grid(given.member(name));
+  return {grid.integer("height"), grid.integer("width")};
+}
+
+GridResampling read_resampling(const Options& given) {
+  return {given.choice<GridFilter>("filter"), given.choice<GridSmoothing>("smoothing"),
+          given.choice<SampleCenters>("centers")};
+}
+
+}  // namespace
+
+void detr_sinusoids(val options, Address mask, std::size_t cells, Address out, std::size_t count) noexcept {
+  guarded([&] {
+    const Options given(options);
+    detr_encode(read_detr(given), {given.integer("height"), given.integer("width")}, bytes(mask, cells), floats(out, count));
+  });
+}
+
+val describe_detr(val options) noexcept {
+  return guarded([&] { return to_object(describe(read_detr(Options(options)))); });
+}
+
+val interpolated_rows(val options, Address values, std::size_t count) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    const std::vector<float> rows =
+        interpolate_rows(floats(values, count), given.long_integer("rows"), given.integer("width"),
+                         given.long_integer("newRows"), given.choice<SampleCenters>("centers"));
+    return to_array(std::span<const float>(rows));
+  });
+}
+
+val interpolated_grid(val options, Address values, std::size_t count) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    const std::vector<float> grid =
+        interpolate_grid(floats(values, count), read_grid(given, "from"), read_grid(given, "to"), given.integer("channels"),
+                         given.integer("prefixRows"), read_resampling(given));
+    return to_array(std::span<const float>(grid));
+  });
+}
+
+val describe_interpolated_grid(val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    return to_object(describe(read_grid(given, "from"), read_grid(given, "to"), given.integer("channels"),
+                              given.integer("prefixRows"), read_resampling(given)));
+  });
+}
+
 }  // namespace locant::wasm

@@ -15,6 +15,7 @@
 #include "locant/bias/displacement.hpp"
 #include "locant/bias/score_term.hpp"
 #include "locant/decoder/generation.hpp"
+#include "locant/rotary/decoupled.hpp"
 #include "locant/rotary/rotation.hpp"
 #include "locant/rotary/rules.hpp"
 
@@ -48,6 +49,11 @@ val positions_cu_seqlens(Address block, int row) noexcept;
 Address positions_row(Address block, int row) noexcept;
 Address positions_slice(Address block, double first, double count) noexcept;
 Address positions_next(Address block, Address counts, std::size_t rows) noexcept;
+double positions_delta(Address block, int row) noexcept;
+// The positions of the result are the reply, its address is their member; 0 where the evidence contradicts itself.
+val interpret_positions(val evidence) noexcept;
+// [{ tokens } or { frames, height, width, timeStep }, ...]
+val runs_of_token_kinds(val options) noexcept;
 
 // ---- absolute_adapter.cpp: door 1 -------------------------------------------------------------------------------------
 
@@ -77,6 +83,15 @@ void learned_table_encode(const LearnedTable& table, Address block, Address out,
 void learned_table_add(const LearnedTable& table, Address x, std::size_t count, Address block, Address out,
                        std::size_t out_count) noexcept;
 val learned_table_describe(const LearnedTable& table);
+val learned_table_values(const LearnedTable& table);
+// How many tokens read each row, as doubles.
+val learned_table_count(const LearnedTable& table, Address block) noexcept;
+
+void detr_sinusoids(val options, Address mask, std::size_t cells, Address out, std::size_t count) noexcept;
+val describe_detr(val options) noexcept;
+val interpolated_rows(val options, Address values, std::size_t count) noexcept;
+val interpolated_grid(val options, Address values, std::size_t count) noexcept;
+val describe_interpolated_grid(val options) noexcept;
 
 // ---- rotary_adapter.cpp: door 2 ---------------------------------------------------------------------------------------
 
@@ -88,11 +103,27 @@ void convert_pairing(Address values, std::size_t count, double rows, double colu
 RotaryPlan read_plan(const val& plan);
 RotaryRule read_rule(const Options& given);
 val to_object(const RotaryPlan& plan);
+val scale_plan_axes(val plan, val factors) noexcept;
+// In words; empty where both rotate alike.
+val plan_difference(val a, val b) noexcept;
+// { kinds: [plan or null, ...], kindOfLayer, layersWithoutPosition, descriptions }
+val layer_plans(val options) noexcept;
+val pairing_residuals(val plan, int head_dim, int heads, Address x, Address rotated, std::size_t count, Address block) noexcept;
 val describe_plan(val plan) noexcept;
 Rotation* make_rotation(val plan, int head_dim) noexcept;
 void rotation_prepare(Rotation& rotation, double count) noexcept;
 void rotation_apply(const Rotation& rotation, Address x, std::size_t count, Address block, int heads, int role,
                     int direction) noexcept;  // in place; direction 1 turns, -1 turns back
+double rotation_reach(const Rotation& rotation) noexcept;
+void rotation_advance(const Rotation& rotation, Address key, std::size_t count, double delta) noexcept;  // in place
+
+DecoupledRotation* make_decoupled_rotation(val plan, int plain_dim, int rotary_dim) noexcept;
+void decoupled_rotation_prepare(DecoupledRotation& rotation, double count) noexcept;
+val decoupled_rotation_describe(const DecoupledRotation& rotation) noexcept;
+void decoupled_rotation_apply_query(const DecoupledRotation& rotation, Address q, std::size_t count, Address block,
+                                    int heads) noexcept;  // in place
+void decoupled_rotation_join_key(const DecoupledRotation& rotation, Address plain, std::size_t plains, Address shared,
+                                 std::size_t shareds, Address block, int heads, Address out, std::size_t count) noexcept;
 
 // ---- bias_adapter.cpp: door 3 -----------------------------------------------------------------------------------------
 
@@ -112,6 +143,12 @@ val terms_runs(const Terms& terms);
 // out: [heads, query tokens, key tokens] of batches of one row.
 void terms_bias(const Terms& terms, int heads, Address query_block, Address key_block, Address out,
                 std::size_t count) noexcept;
+// out: [heads, queries, keys]
+void cope_forward(val options, Address q, std::size_t q_count, Address k, std::size_t k_count, Address table,
+                  std::size_t table_count, Address visible, std::size_t visibles, Address out, std::size_t count) noexcept;
+val describe_cope(val options) noexcept;
+// `keys` 0: Transformer-XL's; else XLNet's.
+val shifted(Address x, std::size_t count, double rows, double columns, double keys) noexcept;
 
 // ---- attention_adapter.cpp --------------------------------------------------------------------------------------------
 
@@ -131,6 +168,7 @@ void read_layer(const Options& given, AttentionConfig& config);
 
 AttentionObject* make_attention(val options) noexcept;
 void attention_prepare(AttentionObject& object, double count) noexcept;
+val attention_describe(const AttentionObject& object) noexcept;
 // The tensors of a call: address and count of q, k, v, out. Of a query block of 0: queries are the keys' tokens.
 void attention_attend(const AttentionObject& object, Address tensors, Address query_block, Address key_block,
                       Address prefix, std::size_t prefixes, Address visible, std::size_t visibles) noexcept;

@@ -65,6 +65,10 @@ AttentionObject* make_attention(val options) noexcept {
   });
 }
 
+val attention_describe(const AttentionObject& object) noexcept {
+  return guarded([&] { return to_object(object.attention.describe()); });
+}
+
 void attention_prepare(AttentionObject& object, double count) noexcept {
   guarded([&] {
     if (object.rotation) object.rotation->prepare(static_cast<std::int64_t>(count));

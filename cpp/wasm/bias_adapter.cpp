@@ -1,5 +1,6 @@
 #include "adapters.hpp"
 #include "locant/bias/alibi.hpp"
+#include "locant/bias/cope.hpp"
 #include "locant/bias/custom.hpp"
 #include "locant/bias/deberta.hpp"
 #include "locant/bias/decay.hpp"
@@ -48,9 +49,9 @@ Terms read_terms(const Options& given, std::span<const float> table) {
     if (given.has("clamp")) config.clamp = given.integer("clamp");
     config.kept_before = given.integer("keptBefore");
     config.kept_after = given.integer("keptAfter");
-    return {std::make_shared<TransformerXl>(config, table, given.floats("contentBias"), given.floats("positionBias")),
-            nullptr,
-            {}};
+    auto term = std::make_shared<TransformerXl>(config, table, given.floats("contentBias"), given.floats("positionBias"));
+    auto runs = term->merged_runs();
+    return {std::move(term), nullptr, std::move(runs)};
   }
   if (kind == "deberta") {
     const DebertaBuckets buckets({given.integer("buckets"), given.integer("maxPosition"), given.choice<DebertaFar>("far")});
@@ -78,7 +79,9 @@ Terms read_terms(const Options& given, std::span<const float> table) {
   }
   ShawTable shaw = shaw_table(given, table);
   auto runs = shaw.runs();
-  if (kind == "shawKeys") return {std::make_shared<ShawKeys>(std::move(shaw)), nullptr, std::move(runs)};
+  if (kind == "shawKeys") {
+    return {std::make_shared<ShawKeys>(std::move(shaw), given.choice<ShawContent>("content")), nullptr, std::move(runs)};
+  }
   return {nullptr, std::make_shared<ShawValues>(std::move(shaw)), std::move(runs)};
 }
 
@@ -134,6 +137,39 @@ void terms_bias(const Terms& terms, int heads, Address query_block, Address key_
       tile.kv_head = tile.head;
       terms.score->add(tile, scores.data() + static_cast<std::size_t>(tile.head) * cells, tile.keys);
     }
+  });
+}
+
+namespace {
+
+CopeConfig read_cope(const Options& given) {
+  return {given.integer("heads"), given.integer("kvHeads"), given.integer("headDim"), given.integer("maxPositions"),
+          given.number("scale")};
+}
+
+}  // namespace
+
+void cope_forward(val options, Address q, std::size_t q_count, Address k, std::size_t k_count, Address table,
+                  std::size_t table_count, Address visible, std::size_t visibles, Address out, std::size_t count) noexcept {
+  guarded([&] {
+    const Options given(options);
+    const std::vector<float> bias =
+        cope_bias(read_cope(given), floats(q, q_count), given.long_integer("queries"), floats(k, k_count),
+                  given.long_integer("keys"), floats(table, table_count), bytes(visible, visibles));
+    require_size("cope_bias", "out", count, bias.size(), "heads x queries x keys");
+    std::copy(bias.begin(), bias.end(), floats(out, count).begin());
+  });
+}
+
+val describe_cope(val options) noexcept {
+  return guarded([&] { return to_object(describe(read_cope(Options(options)))); });
+}
+
+val shifted(Address x, std::size_t count, double rows, double columns, double keys) noexcept {
+  return guarded([&] {
+    const auto r = static_cast<std::int64_t>(rows), c = static_cast<std::int64_t>(columns), k = static_cast<std::int64_t>(keys);
+    const std::vector<float> out = k == 0 ? relative_shift(floats(x, count), r, c) : relative_shift_xlnet(floats(x, count), r, c, k);
+    return to_array(std::span<const float>(out));
   });
 }
 

@@ -7,6 +7,7 @@ EMSCRIPTEN_BINDINGS(locant) {
   using namespace emscripten;
   using namespace locant::wasm;
   using locant::Decoder;
+  using locant::DecoupledRotation;
   using locant::GridSinusoidal;
   using locant::LearnedTable;
   using locant::Rotation;
@@ -33,6 +34,9 @@ EMSCRIPTEN_BINDINGS(locant) {
   function("positionsRow", &positions_row);
   function("positionsSlice", &positions_slice);
   function("positionsNext", &positions_next);
+  function("positionsDelta", &positions_delta);
+  function("interpretPositions", &interpret_positions);
+  function("runsOfTokens", &runs_of_token_kinds);
 
   function("makeSinusoidal", &make_sinusoidal, allow_raw_pointers());
   class_<Sinusoidal>("Sinusoidal")
@@ -57,15 +61,37 @@ EMSCRIPTEN_BINDINGS(locant) {
       .function("requireLength", &learned_table_require_length)
       .function("encode", &learned_table_encode)
       .function("add", &learned_table_add)
+      .function("values", &learned_table_values)
+      .function("count", &learned_table_count)
       .function("describe", &learned_table_describe);
+
+  function("detrSinusoids", &detr_sinusoids);
+  function("describeDetr", &describe_detr);
+  function("interpolateRows", &interpolated_rows);
+  function("interpolateGrid", &interpolated_grid);
+  function("describeInterpolation", &describe_interpolated_grid);
 
   function("rotaryPlan", &rotary_plan);
   function("axialPlan", &axial_rotary_plan);
   function("pixelPlan", &pixel_rotary_plan);
   function("convertPairing", &convert_pairing);
   function("describePlan", &describe_plan);
+  function("scaleAxes", &scale_plan_axes);
+  function("planDifference", &plan_difference);
+  function("layerPlans", &layer_plans);
+  function("comparePairings", &pairing_residuals);
   function("makeRotation", &make_rotation, allow_raw_pointers());
-  class_<Rotation>("Rotation").function("prepare", &rotation_prepare).function("apply", &rotation_apply);
+  class_<Rotation>("Rotation")
+      .function("prepare", &rotation_prepare)
+      .function("apply", &rotation_apply)
+      .function("reach", &rotation_reach)
+      .function("advance", &rotation_advance);
+  function("makeDecoupledRotation", &make_decoupled_rotation, allow_raw_pointers());
+  class_<DecoupledRotation>("DecoupledRotation")
+      .function("prepare", &decoupled_rotation_prepare)
+      .function("describe", &decoupled_rotation_describe)
+      .function("applyQuery", &decoupled_rotation_apply_query)
+      .function("joinKey", &decoupled_rotation_join_key);
 
   function("makeTerms", &make_terms, allow_raw_pointers());
   class_<Terms>("Terms")
@@ -74,10 +100,14 @@ EMSCRIPTEN_BINDINGS(locant) {
       .function("shiftInvariant", &terms_shift_invariant)
       .function("runs", &terms_runs)
       .function("bias", &terms_bias);
+  function("cope", &cope_forward);
+  function("describeCope", &describe_cope);
+  function("relativeShift", &shifted);
 
   function("makeAttention", &make_attention, allow_raw_pointers());
   class_<AttentionObject>("Attention")
       .function("prepare", &attention_prepare)
+      .function("describe", &attention_describe)
       .function("attend", &attention_attend)
       .function("attendCached", &attention_attend_cached)
       .function("explain", &attention_explain);

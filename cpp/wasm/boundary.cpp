@@ -179,4 +179,10 @@ val to_object(const MethodDescription& description) {
   return object;
 }
 
+val to_object(const std::vector<MethodDescription>& descriptions) {
+  List list;
+  for (std::size_t i = 0; i < descriptions.size(); ++i) list.add(to_object(descriptions[i]));
+  return list;
+}
+
 }  // namespace locant::wasm

@@ -136,5 +136,6 @@ val to_array(std::span<const std::uint8_t> values);
 
 val to_object(const MethodDescription& description);
 val to_object(const std::vector<MethodParameter>& parameters);
+val to_object(const std::vector<MethodDescription>& descriptions);
 
 }  // namespace locant::wasm

@@ -1,5 +1,6 @@
 #include "adapters.hpp"
 #include "locant/position/grids.hpp"
+#include "locant/position/interpret.hpp"
 #include "locant/position/packing.hpp"
 
 namespace locant::wasm {
@@ -120,6 +121,111 @@ Address positions_slice(Address block, double first, double count) noexcept {
 
 Address positions_next(Address block, Address counts, std::size_t rows) noexcept {
   return guarded([&] { return reply(read_positions(block).next(integers(counts, rows))); });
+}
+
+double positions_delta(Address block, int row) noexcept {
+  return guarded([&] { return static_cast<double>(position_delta(read_positions(block), row)); });
+}
+
+namespace {
+
+val columns(const std::vector<std::int64_t>& values) {
+  std::vector<std::int32_t> out;
+  for (const std::int64_t value : values) out.push_back(static_cast<std::int32_t>(value));
+  return to_array(std::span<const std::int32_t>(out));
+}
+
+val to_object(const RowReading& row) {
+  Object object;
+  object.set("validTokens", row.valid_tokens);
+  object.set("leftPadding", row.left_padding);
+  object.set("rightPadding", row.right_padding);
+  if (row.first_position) object.set("firstPosition", *row.first_position);
+  else object.set("firstPosition", val::null());
+  object.set("nextPosition", row.next_position);
+  object.set("documents", columns(row.documents));
+  object.set("byDifference", columns(row.by_difference));
+  object.set("byMinimum", columns(row.by_minimum));
+  return object;
+}
+
+val to_object(const Finding& finding) {
+  Object object;
+  object.set("code", std::string(to_string(finding.code)));
+  object.set("grade", std::string(to_string(finding.grade)));
+  object.set("row", finding.row);
+  object.set("column", finding.column);
+  object.set("axis", finding.axis);
+  object.set("found", finding.found);
+  object.set("expected", finding.expected);
+  object.set("sentence", finding.sentence);
+  return object;
+}
+
+std::vector<PatchGrid> patch_grids(const val& list) {
+  std::vector<PatchGrid> grids(list["length"].as<unsigned>());
+  for (unsigned i = 0; i < grids.size(); ++i) {
+    const Options grid(list[i]);
+    grids[i] = {grid.integer("frames"), grid.integer("height"), grid.integer("width"), grid.number("timeStep")};
+  }
+  return grids;
+}
+
+}  // namespace
+
+val interpret_positions(val given) noexcept {
+  return guarded([&] {
+    const Options options(given);
+    const std::vector<std::int32_t> shape = options.integers("shape"), ids = options.integers("positionIds"),
+                                    cu_seqlens = options.integers("cuSeqlens"), segments = options.integers("segmentIds"),
+                                    cached = options.integers("cached");
+    const std::vector<std::uint8_t> mask = options.bytes("paddingMask");
+    PositionEvidence evidence;
+    evidence.shape.assign(shape.begin(), shape.end());
+    evidence.position_ids = ids;
+    evidence.padding_mask = mask;
+    evidence.cu_seqlens = cu_seqlens;
+    evidence.segment_ids = segments;
+    evidence.cached = cached;
+    const Interpretation meaning = interpret(evidence);
+    List rows, findings;
+    for (const RowReading& row : meaning.row) rows.add(to_object(row));
+    for (const Finding& finding : meaning.findings) findings.add(to_object(finding));
+    Object object;
+    object.set("axes", meaning.axes);
+    object.set("rows", meaning.rows);
+    object.set("columns", meaning.columns);
+    object.set("row", rows);
+    object.set("findings", findings);
+    object.set("positions", static_cast<double>(meaning.positions ? reply(*meaning.positions) : 0));
+    return object;
+  });
+}
+
+val runs_of_token_kinds(val given) noexcept {
+  return guarded([&] {
+    const Options options(given);
+    std::vector<TokenKind> tokens;
+    for (const std::uint8_t kind : options.bytes("tokens")) tokens.push_back(static_cast<TokenKind>(kind));
+    const std::vector<Run> runs =
+        runs_of_tokens(tokens, patch_grids(options.member("images")), patch_grids(options.member("videos")),
+                       options.integer("merge"), options.choice<VideoFrames>("videoFrames"));
+    List list;
+    for (const Run& run : runs) {
+      Object object;
+      if (const auto* text = std::get_if<TextRun>(&run)) {
+        object.set("tokens", text->tokens);
+      } else {
+        const auto& grid = std::get<GridRun>(run);
+        object.set("frames", grid.frames);
+        object.set("height", grid.height);
+        object.set("width", grid.width);
+        object.set("timeStep", grid.time_step);
+      }
+      list.add(object);
+    }
+    return list;
+  });
 }
 
 }  // namespace locant::wasm

@@ -1,5 +1,6 @@
 #include "adapters.hpp"
 #include "locant/rotary/axes.hpp"
+#include "locant/rotary/layers.hpp"
 #include "locant/rotary/pairing.hpp"
 #include "locant/rotary/rules.hpp"
 
@@ -45,6 +46,8 @@ RotaryRule read_rule(const Options& given) {
     rule.factor = given.maybe_number("factor");
     rule.maximum_length = given.maybe_number("maximumLength");
     rule.attention_factor = given.maybe_number("attentionFactor");
+    rule.short_attention_factor = given.maybe_number("shortAttentionFactor");
+    rule.long_attention_factor = given.maybe_number("longAttentionFactor");
     return rule;
   }
   if (name == "llama3") {
@@ -182,6 +185,92 @@ void rotation_apply(const Rotation& rotation, Address x, std::size_t count, Addr
     const auto as = static_cast<RotationRole>(role);
     if (direction > 0) rotation.apply(values, positions, heads, as, values);
     else rotation.apply_inverse(values, positions, heads, as, values);
+  });
+}
+
+double rotation_reach(const Rotation& rotation) noexcept { return rotation.xpos_reach(); }
+
+void rotation_advance(const Rotation& rotation, Address key, std::size_t count, double delta) noexcept {
+  guarded([&] { rotation.advance_key(floats(key, count), static_cast<std::int64_t>(delta)); });
+}
+
+val scale_plan_axes(val plan, val factors) noexcept {
+  return guarded([&] {
+    RotaryPlan scaled = scale_axes(read_plan(plan), emscripten::convertJSArrayToNumberVector<double>(factors));
+    require_plan("scale_axes", scaled, scaled.start + scaled.rotated_width());
+    return to_object(scaled);
+  });
+}
+
+val plan_difference(val a, val b) noexcept {
+  return guarded([&] { return val(difference_of(read_plan(a), read_plan(b))); });
+}
+
+val layer_plans(val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    const auto plan = [&](const val& object) {
+      return object.isNull() || object.isUndefined() ? std::nullopt : std::optional(read_plan(object));
+    };
+    const auto plans = [&] {
+      if (given.has("kindOfLayer")) {
+        std::vector<std::optional<RotaryPlan>> kinds;
+        const val list = given.member("kinds");
+        const auto count = list["length"].as<unsigned>();
+        for (unsigned i = 0; i < count; ++i) kinds.push_back(plan(list[i]));
+        return LayerPlans::by_kind(given.integers("kindOfLayer"), std::move(kinds));
+      }
+      if (!given.has("interval")) return LayerPlans(given.integer("layers"), plan(given.member("plan")));
+      return LayerPlans::every_nth(given.integer("layers"), given.integer("interval"), given.choice<EveryNth>("which"),
+                                   plan(given.member("special")), plan(given.member("other")));
+    }();
+    List kinds;
+    for (const auto& kind : plans.kinds()) kinds.add(kind ? to_object(*kind) : val::null());
+    std::vector<std::int32_t> kind_of_layer;
+    for (std::int32_t l = 0; l < plans.layers(); ++l) kind_of_layer.push_back(plans.kind(l));
+    const std::vector<std::int32_t> without = plans.layers_without_position();
+    Object object;
+    object.set("kinds", kinds);
+    object.set("kindOfLayer", to_array(std::span<const std::int32_t>(kind_of_layer)));
+    object.set("layersWithoutPosition", to_array(std::span<const std::int32_t>(without)));
+    object.set("descriptions", wasm::to_object(plans.describe()));
+    return object;
+  });
+}
+
+val pairing_residuals(val plan, int head_dim, int heads, Address x, Address rotated, std::size_t count,
+                      Address block) noexcept {
+  return guarded([&] {
+    const PairingResidual residual = compare_pairings(read_plan(plan), head_dim, floats(x, count), floats(rotated, count),
+                                                      read_positions(block), heads);
+    Object object;
+    object.set("interleaved", residual.interleaved);
+    object.set("halfSplit", residual.half_split);
+    return object;
+  });
+}
+
+DecoupledRotation* make_decoupled_rotation(val plan, int plain_dim, int rotary_dim) noexcept {
+  return guarded([&] { return new DecoupledRotation(read_plan(plan), plain_dim, rotary_dim); });
+}
+
+void decoupled_rotation_prepare(DecoupledRotation& rotation, double count) noexcept {
+  guarded([&] { rotation.prepare(static_cast<std::int64_t>(count)); });
+}
+
+val decoupled_rotation_describe(const DecoupledRotation& rotation) noexcept {
+  return guarded([&] { return wasm::to_object(rotation.describe()); });
+}
+
+void decoupled_rotation_apply_query(const DecoupledRotation& rotation, Address q, std::size_t count, Address block,
+                                    int heads) noexcept {
+  guarded([&] { rotation.apply_query(floats(q, count), read_positions(block), heads, floats(q, count)); });
+}
+
+void decoupled_rotation_join_key(const DecoupledRotation& rotation, Address plain, std::size_t plains, Address shared,
+                                 std::size_t shareds, Address block, int heads, Address out, std::size_t count) noexcept {
+  guarded([&] {
+    rotation.join_key(floats(plain, plains), floats(shared, shareds), read_positions(block), heads, floats(out, count));
   });
 }
 

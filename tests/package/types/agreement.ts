@@ -25,13 +25,13 @@ proof<Same<keyof Library, keyof published.Locant>>();
 proof<Library extends published.Locant ? true : false>();
 
 // The members of what each maker returns, by way of the classes behind them.
-import type { GridEncoding, SinusoidalEncoding, TableEncoding } from '../../../web/package/src/absolute.js';
+import type { DetrEncoding, GridEncoding, SinusoidalEncoding, TableEncoding } from '../../../web/package/src/absolute.js';
 import type { AttentionLayer } from '../../../web/package/src/attention.js';
-import type { Score, Value } from '../../../web/package/src/bias.js';
+import type { CopeForm, Score, Value } from '../../../web/package/src/bias.js';
 import type { LayerCache } from '../../../web/package/src/cache.js';
 import type { TokenDecoder } from '../../../web/package/src/decoder.js';
 import type { Builders } from '../../../web/package/src/positions.js';
-import type { PlanRotation } from '../../../web/package/src/rotary.js';
+import type { PlanRotation, SplitRotation } from '../../../web/package/src/rotary.js';
 proof<Same<keyof SinusoidalEncoding, keyof published.Sinusoidal>>();
 proof<Same<keyof TableEncoding, keyof published.LearnedTable>>();
 proof<Same<keyof PlanRotation, keyof published.Rotation>>();
@@ -41,4 +41,7 @@ proof<Same<keyof AttentionLayer, keyof published.Attention>>();
 proof<Same<keyof LayerCache, keyof published.Cache>>();
 proof<Same<keyof Builders, keyof published.PositionBuilders>>();
 proof<Same<keyof GridEncoding, keyof published.GridSinusoidal>>();
+proof<Same<keyof DetrEncoding, keyof published.DetrSinusoidal>>();
+proof<Same<keyof SplitRotation, keyof published.DecoupledRotation>>();
+proof<Same<keyof CopeForm, keyof published.Cope>>();
 proof<Same<keyof TokenDecoder, keyof published.Decoder>>();

@@ -1,5 +1,9 @@
 // Door 1: encodings added to the input.
 import type {
+  DetrSinusoidal,
+  DetrSinusoidalOptions,
+  Flags,
+  GridInterpolation,
   GridSinusoidal,
   GridSinusoidalOptions,
   LearnedTable,
@@ -7,12 +11,14 @@ import type {
   MethodDescription,
   Out,
   Positions,
+  RowInterpolation,
   Sinusoidal,
   SinusoidalOptions,
 } from '../types/locant.js';
-import { argumentFault, choice, finite, float32, integer, maxPosition, options, positive, result } from './check.js';
+import { argumentFault, choice, finite, flags, float32, float64, integer, maxPosition, options, positive, result } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
+import { makeError } from './errors.js';
 import type { Memory } from './memory.js';
 import { handleOf, OwnedObject } from './owned.js';
 import { positionsOf, readPositions, writePositions } from './positions.js';
@@ -24,6 +30,9 @@ const ends = ['error', 'truncate', 'clamp', 'interpolate'] as const;
 const gridOrders = ['row-first', 'column-first'] as const;
 const gridSteps = ['quarter', 'ends-at-base'] as const;
 const mostWidth = 1048576;
+const mostSide = 32768;
+// In the order of the C++ enum.
+const normalizations = ['none', 'to-scale'] as const;
 
 /** The options of a sinusoidal encoding, checked; `width` is given apart where a decoder sets it. */
 export function sinusoidOf(call: string, given: Omit<SinusoidalOptions, 'width'>, width: unknown): object {
@@ -177,6 +186,27 @@ export class TableEncoding extends OwnedObject<RawLearnedTable> implements Learn
     this.#truncates = pastEnd === 'truncate';
   }
 
+  get values(): Float32Array {
+    return handleOf<RawLearnedTable>(this, 'values').values();
+  }
+
+  count(positions: Positions, given?: { readonly into?: Float64Array }): Float64Array {
+    const call = 'count';
+    const handle = handleOf<RawLearnedTable>(this, call);
+    const { into } = options(call, given, ['into']);
+    if (into !== undefined) {
+      if (!(into instanceof Float64Array)) argumentFault(`${call}: into is not a Float64Array, expected one of ${this.rows} counts`);
+      if (float64(call, 'into', into).length !== this.rows) {
+        throw makeError('shape', `${call}: into holds ${into.length} values, expected one per row = ${this.rows}`, into.length, this.rows);
+      }
+    }
+    const counts = this.#memory.call(call, (frame) =>
+      this.#memory.done(handle.count(writePositions(frame, this.#memory, call, 'positions', positions))));
+    if (into === undefined) return counts;
+    for (let row = 0; row < counts.length; ++row) into[row]! += counts[row]!;
+    return into;
+  }
+
   fit(positions: Positions): Positions {
     const handle = handleOf(this, 'fit');
     return this.#memory.call('fit', (frame) =>
@@ -231,4 +261,101 @@ export class TableEncoding extends OwnedObject<RawLearnedTable> implements Learn
   describe(): MethodDescription {
     return readDescription(handleOf(this, 'describe').describe());
   }
+}
+
+/** DETR's, which counts the cells of an image by its mask; no memory of its own. */
+export class DetrEncoding implements DetrSinusoidal {
+  readonly #context: Context;
+  readonly #checked: object;
+  readonly width: number;
+
+  constructor(context: Context, given: DetrSinusoidalOptions) {
+    const call = 'detrSinusoidal';
+    const { featuresPerAxis, base = 10000, normalize = 'to-scale', scale = 2 * Math.PI, epsilon = 1e-6 } =
+      options(call, given, ['featuresPerAxis', 'base', 'normalize', 'scale', 'epsilon']);
+    this.#context = context;
+    this.#checked = {
+      featuresPerAxis: integer(call, 'featuresPerAxis', featuresPerAxis, 1, mostWidth),
+      base: positive(call, 'base', base),
+      normalize: choice(call, 'normalize', normalize, normalizations),
+      scale: finite(call, 'scale', scale),
+      epsilon: positive(call, 'epsilon', epsilon),
+    };
+    this.width = 2 * featuresPerAxis;
+    const { memory } = context;
+    memory.call(call, () => memory.done(memory.raw.describeDetr(this.#checked)));  // refuses what could not be encoded
+  }
+
+  encode(mask: Flags, given: Out & { readonly height: number; readonly width: number }): Float32Array {
+    const call = 'encode';
+    const { memory } = this.#context;
+    const { height, width, out } = options(call, given, ['height', 'width', 'out']);
+    integer(call, 'height', height, 1, mostSide);
+    integer(call, 'width', width, 1, mostSide);
+    const cells = flags(call, 'the mask', mask);
+    if (cells.length !== height * width) {
+      throw makeError('shape', `${call}: the mask holds ${cells.length} values, expected ${height} x ${width} = ${height * width}`, cells.length, height * width);
+    }
+    const count = cells.length * this.width;
+    const into = result(call, out, count, `${height} x ${width} x ${this.width}`);
+    return memory.call(call, (frame) => {
+      const at = frame.reserve(count * 4);
+      memory.done(memory.raw.detrSinusoids({ ...this.#checked, height, width }, frame.bytes(cells), cells.length, at, count));
+      return frame.copyTo(into, at);
+    });
+  }
+
+  describe(): MethodDescription {
+    const { memory } = this.#context;
+    return readDescription(memory.call('describe', () => memory.done(memory.raw.describeDetr(this.#checked))));
+  }
+}
+
+const centersOf = ['half-pixel', 'align-corners'] as const;
+const filters = ['bilinear', 'bicubic'] as const;
+const smoothings = ['none', 'antialias'] as const;
+
+export function interpolateRows({ memory }: Context, values: Float32Array, given: RowInterpolation): Float32Array {
+  const call = 'interpolateRows';
+  const { rows, width, newRows, centers = 'half-pixel' } = options(call, given, ['rows', 'width', 'newRows', 'centers']);
+  const checked = {
+    rows: integer(call, 'rows', rows, 1, maxPosition),
+    width: integer(call, 'width', width, 1, mostWidth),
+    newRows: integer(call, 'newRows', newRows, 1, maxPosition),
+    centers: choice(call, 'centers', centers, centersOf),
+  };
+  float32(call, 'values', values, rows * width, `${rows} rows x ${width}`);
+  return memory.call(call, (frame) => memory.done(memory.raw.interpolateRows(checked, frame.float32(values), values.length)));
+}
+
+function resamplingOf(call: string, given: GridInterpolation): object {
+  const { from, to, channels, prefixRows = 1, filter = 'bicubic', smoothing = 'none', centers = 'half-pixel' } =
+    options(call, given, ['from', 'to', 'channels', 'prefixRows', 'filter', 'smoothing', 'centers']);
+  const grid = (name: string, size: unknown): object => {
+    const { height, width } = options(`${call}: ${name}`, size as GridInterpolation['from'], ['height', 'width']);
+    return { height: integer(call, `${name}.height`, height, 1, mostSide), width: integer(call, `${name}.width`, width, 1, mostSide) };
+  };
+  return {
+    from: grid('from', from),
+    to: grid('to', to),
+    channels: integer(call, 'channels', channels, 1, mostWidth),
+    prefixRows: integer(call, 'prefixRows', prefixRows, 0, mostWidth),
+    filter: choice(call, 'filter', filter, filters),
+    smoothing: choice(call, 'smoothing', smoothing, smoothings),
+    centers: choice(call, 'centers', centers, centersOf),
+  };
+}
+
+export function interpolateGrid({ memory }: Context, values: Float32Array, given: GridInterpolation): Float32Array {
+  const call = 'interpolateGrid';
+  const checked = resamplingOf(call, given);
+  const { from, channels, prefixRows = 1 } = given;
+  float32(call, 'values', values, (prefixRows + from.height * from.width) * channels, `(${prefixRows} + ${from.height} x ${from.width}) x ${channels}`);
+  return memory.call(call, (frame) => memory.done(memory.raw.interpolateGrid(checked, frame.float32(values), values.length)));
+}
+
+export function describeInterpolation({ memory }: Context, given: GridInterpolation): MethodDescription {
+  const call = 'describeInterpolation';
+  const checked = resamplingOf(call, given);
+  return readDescription(memory.call(call, () => memory.done(memory.raw.describeInterpolation(checked))));
 }

@@ -8,6 +8,7 @@ import type {
   DecoderLayer,
   ExplainOptions,
   MaskOptions,
+  MethodDescription,
   ScoreParts,
 } from '../types/locant.js';
 import { Score, Value } from './bias.js';
@@ -16,6 +17,7 @@ import {
   argumentFault, choice, finite, flags, float32, int32s, integer, maxPosition, mostHeads, options, positive, result, show,
 } from './check.js';
 import type { Context } from './context.js';
+import { readDescription } from './describe.js';
 import type { Frame, Memory } from './memory.js';
 import { handleBeside, handleOf, OwnedObject } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
@@ -116,6 +118,11 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
     this.kvHeads = kvHeads;
     this.headDim = headDim;
     this.valueDim = valueDim;
+  }
+
+  describe(): MethodDescription[] {
+    const handle = handleOf(this, 'describe');
+    return this.#memory.call('describe', () => this.#memory.done(handle.describe())).map(readDescription);
   }
 
   prepare(count: number): void {

@@ -1,6 +1,9 @@
 // Door 3: what a method adds to the score, and Shaw's other half that it adds to the mixture.
 import type {
   AlibiOptions,
+  Cope,
+  CopeForward,
+  CopeOptions,
   DebertaOptions,
   DisplacementBiasOptions,
   DisplacementRun,
@@ -18,9 +21,10 @@ import type {
   TransformerXlOptions,
   ValueTerm,
 } from '../types/locant.js';
-import { argumentFault, choice, finite, float32, float64, integer, maxPosition, mostHeads, options, positive, result } from './check.js';
+import { argumentFault, choice, finite, flags, float32, float64, integer, maxPosition, mostHeads, options, positive, result } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
+import { makeError } from './errors.js';
 import { handleOf, OwnedObject } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { RawTerms } from './raw.js';
@@ -80,6 +84,7 @@ const forms = ['causal', 'symmetric', 'key-only'] as const;
 const directions = ['unidirectional', 'bidirectional'] as const;
 const beyonds = ['clamp', 'zero', 'error'] as const;
 const sidesOfShaw = ['both', 'past-only'] as const;
+const contents = ['query', 'key', 'both'] as const;
 
 export function alibi(context: Context, given: AlibiOptions): ScoreTerm {
   const call = 'alibi';
@@ -151,8 +156,10 @@ function shaw(call: string, widthName: string, width: unknown, given: ShawTableO
 }
 
 export function shawKeys(context: Context, given: ShawKeysOptions): ScoreTerm {
-  const { headDim, ...rest } = options('shawKeys', given, ['maxDistance', 'heads', 'sides', 'table', 'headDim']);
-  return new Score(context, 'shawKeys', ...shaw('shawKeys', 'headDim', headDim, rest));
+  const call = 'shawKeys';
+  const { headDim, content = 'query', ...rest } = options(call, given, ['maxDistance', 'heads', 'sides', 'table', 'headDim', 'content']);
+  const [checked, table] = shaw(call, 'headDim', headDim, rest);
+  return new Score(context, call, { ...checked, content: choice(call, 'content', content, contents) }, table);
 }
 
 export function shawValues(context: Context, given: ShawValuesOptions): ValueTerm {
@@ -239,4 +246,64 @@ export function fire(context: Context, given: FireOptions): ScoreTerm {
     w2: float64(call, 'w2', w2),
     b2: float64(call, 'b2', b2),
   });
+}
+
+/** CoPE needs all visible keys of a query at once, so it is no term: it makes a bias for one call. No memory of its own. */
+export class CopeForm implements Cope {
+  readonly #context: Context;
+  readonly #checked: { heads: number; kvHeads: number; headDim: number; maxPositions: number; scale: number };
+  readonly #table: Float32Array;
+
+  constructor(context: Context, given: CopeOptions) {
+    const call = 'cope';
+    const { heads, kvHeads = heads, headDim, maxPositions, table, scale = 1 / Math.sqrt(headDim) } =
+      options(call, given, ['heads', 'kvHeads', 'headDim', 'maxPositions', 'table', 'scale']);
+    integer(call, 'heads', heads, 1, mostHeads);
+    integer(call, 'kvHeads', kvHeads, 1, mostHeads);
+    if (heads % kvHeads !== 0) argumentFault(`${call}: kvHeads is ${kvHeads}, expected a divisor of heads, ${heads}`, kvHeads, heads);
+    integer(call, 'headDim', headDim, 1, mostHeads);
+    integer(call, 'maxPositions', maxPositions, 1, maxPosition);
+    this.#context = context;
+    this.#checked = { heads, kvHeads, headDim, maxPositions, scale: finite(call, 'scale', scale) };
+    this.#table = float32(call, 'table', table, maxPositions * headDim, `${maxPositions} positions x ${headDim}`).slice();
+  }
+
+  bias(given: CopeForward): Float32Array {
+    const call = 'bias';
+    const { memory } = this.#context;
+    const { heads, kvHeads, headDim } = this.#checked;
+    const { q, queries, k, keys, visible, out } = options(call, given, ['q', 'queries', 'k', 'keys', 'visible', 'out']);
+    integer(call, 'queries', queries, 0, maxPosition);
+    integer(call, 'keys', keys, 0, maxPosition);
+    float32(call, 'q', q, queries * heads * headDim, `${queries} queries x ${heads} heads x ${headDim}`);
+    float32(call, 'k', k, keys * kvHeads * headDim, `${keys} keys x ${kvHeads} heads x ${headDim}`);
+    const marks = flags(call, 'visible', visible);
+    if (marks.length !== queries * keys) {
+      throw makeError('shape', `${call}: visible holds ${marks.length} values, expected ${queries} queries x ${keys} keys = ${queries * keys}`,
+        marks.length, queries * keys);
+    }
+    const count = heads * queries * keys;
+    const into = result(call, out, count, `${heads} heads x ${queries} queries x ${keys} keys`);
+    return memory.call(call, (frame) => {
+      const at = frame.reserve(count * 4);
+      memory.done(memory.raw.cope({ ...this.#checked, queries, keys }, frame.float32(q), q.length, frame.float32(k), k.length,
+        frame.float32(this.#table), this.#table.length, frame.bytes(marks), marks.length, at, count));
+      return frame.copyTo(into, at);
+    });
+  }
+
+  describe(): MethodDescription {
+    const { memory } = this.#context;
+    return readDescription(memory.call('describe', () => memory.done(memory.raw.describeCope(this.#checked))));
+  }
+}
+
+export function relativeShift({ memory }: Context, x: Float32Array, given: { readonly rows: number; readonly columns: number; readonly keys?: number }): Float32Array {
+  const call = 'relativeShift';
+  const { rows, columns, keys } = options(call, given, ['rows', 'columns', 'keys']);
+  integer(call, 'rows', rows, 1, maxPosition);
+  integer(call, 'columns', columns, 1, maxPosition);
+  if (keys !== undefined) integer(call, 'keys', keys, 1, columns - 1);
+  float32(call, 'x', x, rows * columns, `${rows} rows x ${columns} columns`);
+  return memory.call(call, (frame) => memory.done(memory.raw.relativeShift(frame.float32(x), x.length, rows, columns, keys ?? 0)));
 }

@@ -34,6 +34,7 @@ export function options<T extends object>(call: string, given: T | undefined, kn
 /** An integer of low .. high. */
 export function integer(call: string, name: string, value: unknown, low: number, high: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < low || value > high) {
+    if (high < low) argumentFault(`${call}: ${name} is ${show(value)}, and there is none to choose`, value);
     argumentFault(`${call}: ${name} is ${show(value)}, expected an integer of ${low} .. ${high}`, value,
       typeof value === 'number' && value > high ? high : low);
   }

@@ -7,29 +7,41 @@ import type {
   BuildInfo,
   Cache,
   CacheOptions,
+  ComparePairingsOptions,
   ConvertPairingOptions,
+  Cope,
+  CopeOptions,
   DebertaOptions,
   Decoder,
   DecoderConfig,
   DecoderWeights,
+  DecoupledRotation,
+  DecoupledRotationOptions,
+  DetrSinusoidal,
+  DetrSinusoidalOptions,
   DisplacementBiasOptions,
   FireOptions,
+  GridInterpolation,
   GridSinusoidal,
   GridSinusoidalOptions,
   Kernel,
   KerpleOptions,
+  LayerPlans,
+  LayerPlansOptions,
   LearnedTable,
   LearnedTableOptions,
   LlamaParameters,
   Locant,
   MatrixBiasOptions,
   MethodDescription,
+  PairingResidual,
   PixelPlanOptions,
   PositionBuilders,
   RotaryPlan,
   RotaryRule,
   Rotation,
   RotationOptions,
+  RowInterpolation,
   SandwichOptions,
   ScoreTerm,
   ShawKeysOptions,
@@ -40,9 +52,14 @@ import type {
   TransformerXlOptions,
   ValueTerm,
 } from '../types/locant.js';
-import { GridEncoding, SinusoidalEncoding, TableEncoding } from './absolute.js';
+import {
+  describeInterpolation, DetrEncoding, GridEncoding, interpolateGrid, interpolateRows, SinusoidalEncoding, TableEncoding,
+} from './absolute.js';
 import { AttentionLayer } from './attention.js';
-import { alibi, deberta, displacementBias, fire, kerple, matrixBias, sandwich, shawKeys, shawValues, t5Bias, transformerXl } from './bias.js';
+import {
+  alibi, CopeForm, deberta, displacementBias, fire, kerple, matrixBias, relativeShift, sandwich, shawKeys, shawValues, t5Bias,
+  transformerXl,
+} from './bias.js';
 import { LayerCache } from './cache.js';
 import type { Context } from './context.js';
 import { TokenDecoder } from './decoder.js';
@@ -52,7 +69,10 @@ import { difference, random } from './numbers.js';
 import { Census } from './owned.js';
 import { Builders } from './positions.js';
 import type { Raw } from './raw.js';
-import { axialPlan, convertPairing, describePlan, pixelPlan, PlanRotation, rotaryPlan } from './rotary.js';
+import {
+  axialPlan, comparePairings, convertPairing, describePlan, layerPlans, pixelPlan, planDifference, PlanRotation, rotaryPlan,
+  scaleAxes, SplitRotation,
+} from './rotary.js';
 
 export class Library implements Locant {
   readonly kernel: Kernel;
@@ -88,6 +108,22 @@ export class Library implements Locant {
     return new TableEncoding(this.#context, options);
   }
 
+  detrSinusoidal(options: DetrSinusoidalOptions): DetrSinusoidal {
+    return new DetrEncoding(this.#context, options);
+  }
+
+  interpolateRows(values: Float32Array, options: RowInterpolation): Float32Array {
+    return interpolateRows(this.#context, values, options);
+  }
+
+  interpolateGrid(values: Float32Array, options: GridInterpolation): Float32Array {
+    return interpolateGrid(this.#context, values, options);
+  }
+
+  describeInterpolation(options: GridInterpolation): MethodDescription {
+    return describeInterpolation(this.#context, options);
+  }
+
   rotaryPlan(rule: RotaryRule): RotaryPlan {
     return rotaryPlan(this.#context, rule);
   }
@@ -100,6 +136,22 @@ export class Library implements Locant {
     return pixelPlan(this.#context, options);
   }
 
+  scaleAxes(plan: RotaryPlan, factors: readonly number[] | Float64Array): RotaryPlan {
+    return scaleAxes(this.#context, plan, factors);
+  }
+
+  planDifference(a: RotaryPlan, b: RotaryPlan): string | null {
+    return planDifference(this.#context, a, b);
+  }
+
+  layerPlans(options: LayerPlansOptions): LayerPlans {
+    return layerPlans(this.#context, options);
+  }
+
+  comparePairings(options: ComparePairingsOptions): PairingResidual {
+    return comparePairings(this.#context, options);
+  }
+
   convertPairing(x: Float32Array, options: ConvertPairingOptions): Float32Array {
     return convertPairing(this.#context, x, options);
   }
@@ -110,6 +162,10 @@ export class Library implements Locant {
 
   rotation(plan: RotaryPlan, options: RotationOptions): Rotation {
     return new PlanRotation(this.#context, plan, options);
+  }
+
+  decoupledRotation(plan: RotaryPlan, options: DecoupledRotationOptions): DecoupledRotation {
+    return new SplitRotation(this.#context, plan, options);
   }
 
   alibi(options: AlibiOptions): ScoreTerm {
@@ -154,6 +210,14 @@ export class Library implements Locant {
 
   shawValues(options: ShawValuesOptions): ValueTerm {
     return shawValues(this.#context, options);
+  }
+
+  cope(options: CopeOptions): Cope {
+    return new CopeForm(this.#context, options);
+  }
+
+  relativeShift(x: Float32Array, options: { readonly rows: number; readonly columns: number; readonly keys?: number }): Float32Array {
+    return relativeShift(this.#context, x, options);
   }
 
   attention(options: AttentionOptions): Attention {

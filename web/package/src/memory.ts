@@ -22,6 +22,19 @@ function typed(call: string, fault: unknown): unknown {
     : makeError('argument', `${call}: an argument could not be taken over: ${said}`, undefined, undefined, { cause: fault });
 }
 
+/** The library's sentences begin with the C++ name of the call: `T5Buckets: `, `Positions::next: `. */
+const withoutCall = (sentence: string): string => sentence.replace(/^[A-Za-z][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)*: /, '');
+
+/**
+ * A sentence of the library with the package's spelling of its names: what C++ calls head_dim is headDim here, and
+ * Attention::explain is attention.explain. What stands in quotes, or with dots as the tensors of a file do, is somebody
+ * else's name and stays.
+ */
+export const inPackageNames = (sentence: string): string =>
+  sentence.split(/("[^"]*")/).map((part, i) => (i % 2 === 1 ? part : part
+    .replace(/\b([A-Z])(\w*)::(\w+)/g, (_, first: string, rest: string, call: string) => `${first.toLowerCase()}${rest}.${call}`)
+    .replace(/(?<![\w./])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w./]*\w)/g, (name) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())))).join('');
+
 /** What one call borrows. */
 export class Frame {
   readonly #memory: Memory;
@@ -117,8 +130,8 @@ export class Memory {
   done<T>(returned: T): T {
     if (new Uint32Array(this.buffer, this.#faultFlag, 1)[0] !== 0) {
       const { code, message, value, limit } = this.raw.takeFault();
-      // The library's sentences begin with the C++ name of the call.
-      const sentence = `${this.#call}: ${message.replace(/^[A-Za-z_:]+: /, '')}`;
+      const theirs = code === 'format' || this.#call === 'llamaConfig';  // names of a file, which this package keeps
+      const sentence = `${this.#call}: ${theirs ? withoutCall(message) : inPackageNames(withoutCall(message))}`;
       throw makeError(code as ErrorCode, sentence, Number.isNaN(value) ? undefined : value, Number.isNaN(limit) ? undefined : limit);
     }
     return returned;

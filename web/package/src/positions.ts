@@ -1,8 +1,20 @@
 // Positions: what stands where. Plain arrays on this side, checked and counted by the library on the other.
-import type { Flags, GridOptions, Integers, PositionArrays, PositionBuilders, PositionRun, Positions } from '../types/locant.js';
+import type {
+  Flags,
+  GridOptions,
+  Integers,
+  Interpretation,
+  PatchGrid,
+  PositionArrays,
+  PositionBuilders,
+  PositionEvidence,
+  PositionRun,
+  Positions,
+  TokenKind,
+} from '../types/locant.js';
 import { argumentFault, choice, finite, flags, int32s, integer, maxPosition, options, show } from './check.js';
 import { makeError } from './errors.js';
-import type { Frame, Memory } from './memory.js';
+import { inPackageNames, type Frame, type Memory } from './memory.js';
 import type { Address } from './raw.js';
 
 const sides = ['left', 'right'] as const;
@@ -10,6 +22,8 @@ const packings = ['restart', 'running'] as const;
 const gridAxes = ['row-column', 'column-row'] as const;
 const classTokens = ['none', 'first', 'last'] as const;
 const afters = ['largest-plus-one', 'start-plus-side'] as const;
+const tokenKinds = ['text', 'image', 'video'] as const;
+const frameRuns = ['whole', 'each'] as const;
 const mostTokens = maxPosition;
 
 class PositionRows implements Positions {
@@ -70,6 +84,14 @@ class PositionRows implements Positions {
     return this.#memory.call('next', (frame) => {
       const block = writePositions(frame, this.#memory, 'next', 'this', this);
       return readPositions(this.#memory, this.#memory.raw.positionsNext(block, frame.int32(numbers), numbers.length));
+    });
+  }
+
+  delta(r: number): number {
+    integer('delta', 'the row', r, 0, this.rows - 1);
+    return this.#memory.call('delta', (frame) => {
+      const block = writePositions(frame, this.#memory, 'delta', 'this', this);
+      return this.#memory.done(this.#memory.raw.positionsDelta(block, r));
     });
   }
 
@@ -235,6 +257,62 @@ export class Builders implements PositionBuilders {
       return Array.from(runs as readonly unknown[], (run, i) => runOf(call, `rows[${r}][${i}]`, run));
     });
     return this.#memory.call(call, () => readPositions(this.#memory, this.#memory.raw.positionsMultimodal(checked, afterIndex, sideIndex)));
+  }
+
+  runsOfTokens(
+    tokens: readonly TokenKind[],
+    given: {
+      readonly images?: readonly PatchGrid[];
+      readonly videos?: readonly PatchGrid[];
+      readonly merge: number;
+      readonly videoFrames?: 'whole' | 'each';
+    },
+  ): PositionRun[] {
+    const call = 'positions.runsOfTokens';
+    const { images = [], videos = [], merge, videoFrames = 'whole' } = options(call, given, ['images', 'videos', 'merge', 'videoFrames']);
+    if (!Array.isArray(tokens)) argumentFault(`${call}: tokens is ${show(tokens)}, expected an array of kinds`);
+    const grids = (name: string, list: unknown): object[] => {
+      if (!Array.isArray(list)) argumentFault(`${call}: ${name} is ${show(list)}, expected an array of grids`);
+      return Array.from(list as readonly PatchGrid[], (grid, i) => {
+        const at = `${name}[${i}]`;
+        const { frames = 1, height, width, timeStep = 1 } = options(`${call}: ${at}`, grid ?? (null as never), ['frames', 'height', 'width', 'timeStep']);
+        return {
+          frames: integer(call, `${at}.frames`, frames, 1, mostTokens),
+          height: integer(call, `${at}.height`, height, 1, mostTokens),
+          width: integer(call, `${at}.width`, width, 1, mostTokens),
+          timeStep: finite(call, `${at}.timeStep`, timeStep),
+        };
+      });
+    };
+    const checked = {
+      tokens: Uint8Array.from(tokens as readonly TokenKind[], (kind: TokenKind, i: number) => choice(call, `tokens[${i}]`, kind, tokenKinds)),
+      images: grids('images', images),
+      videos: grids('videos', videos),
+      merge: integer(call, 'merge', merge, 1, mostTokens),
+      videoFrames: choice(call, 'videoFrames', videoFrames, frameRuns),
+    };
+    return this.#memory.call(call, () => this.#memory.done(this.#memory.raw.runsOfTokens(checked))) as PositionRun[];
+  }
+
+  interpret(evidence: PositionEvidence): Interpretation {
+    const call = 'positions.interpret';
+    const { shape, positionIds, paddingMask, cuSeqlens, segmentIds, cached } =
+      options(call, evidence, ['shape', 'positionIds', 'paddingMask', 'cuSeqlens', 'segmentIds', 'cached']);
+    const none = new Int32Array(0);
+    const optional = (name: string, list: Integers | undefined): Int32Array => (list === undefined ? none : int32s(call, name, list));
+    const checked = {
+      shape: int32s(call, 'shape', shape),
+      positionIds: int32s(call, 'positionIds', positionIds),
+      paddingMask: paddingMask === undefined ? new Uint8Array(0) : flags(call, 'paddingMask', paddingMask),
+      cuSeqlens: optional('cuSeqlens', cuSeqlens),
+      segmentIds: optional('segmentIds', segmentIds),
+      cached: optional('cached', cached),
+    };
+    return this.#memory.call(call, () => {
+      const { positions, ...rest } = this.#memory.done(this.#memory.raw.interpretPositions(checked));
+      const findings = rest.findings.map((finding) => ({ ...finding, sentence: inPackageNames(finding.sentence) }));
+      return { ...rest, findings, positions: positions === 0 ? null : readPositions(this.#memory, positions), contradicts: positions === 0 };
+    });
   }
 
   from(arrays: PositionArrays): Positions {

@@ -30,6 +30,8 @@ export interface RawSinusoidal extends Handle {
 
 export interface RawLearnedTable extends Handle {
   rows(): number;
+  values(): Float32Array;
+  count(block: Address): Float64Array;
   fit(block: Address): Address;
   rowsOf(block: Address): Int32Array;
   requireLength(length: number): void;
@@ -44,7 +46,32 @@ export type RawPlan = Omit<import('../types/locant.js').RotaryPlan, 'pairing'> &
 export interface RawRotation extends Handle {
   prepare(count: number): void;
   apply(x: Address, count: number, block: Address, heads: number, role: number, direction: 1 | -1): void;
+  reach(): number;
+  advance(key: Address, count: number, delta: number): void;
 }
+
+export interface RawDecoupledRotation extends Handle {
+  prepare(count: number): void;
+  describe(): RawDescription;
+  applyQuery(q: Address, count: number, block: Address, heads: number): void;
+  joinKey(
+    plain: Address, plains: number, shared: Address, shareds: number, block: Address, heads: number, out: Address,
+    count: number,
+  ): void;
+}
+
+export interface RawLayerPlans {
+  kinds: (RawPlan | null)[];
+  kindOfLayer: Int32Array;
+  layersWithoutPosition: Int32Array;
+  descriptions: RawDescription[];
+}
+
+/** Runs with a member `tokens` are text. */
+export type RawRun = { tokens?: number; frames?: number; height?: number; width?: number; timeStep?: number };
+
+/** `positions` is the address of a block, or 0. */
+export type RawInterpretation = Omit<import('../types/locant.js').Interpretation, 'positions' | 'contradicts'> & { positions: Address };
 
 export interface RawTerms extends Handle {
   describe(): RawDescription;
@@ -63,6 +90,7 @@ export interface RawScoreParts {
 
 export interface RawAttention extends Handle {
   prepare(count: number): void;
+  describe(): RawDescription[];
   attend(
     tensors: Address, queryBlock: Address, keyBlock: Address, prefix: Address, prefixes: number, visible: Address,
     visibles: number,
@@ -187,12 +215,20 @@ export interface Raw {
   positionsRow(block: Address, row: number): Address;
   positionsSlice(block: Address, first: number, count: number): Address;
   positionsNext(block: Address, counts: Address, rows: number): Address;
+  positionsDelta(block: Address, row: number): number;
+  interpretPositions(evidence: object): RawInterpretation;
+  runsOfTokens(options: object): RawRun[];
 
   random(seed: number, stream: string, out: Address, count: number): void;
 
   makeSinusoidal(options: object): RawSinusoidal;
   makeGridSinusoidal(options: object): Omit<RawSinusoidal, 'prepare'>;
   makeLearnedTable(options: object, values: Address, count: number): RawLearnedTable;
+  detrSinusoids(options: object, mask: Address, cells: number, out: Address, count: number): void;
+  describeDetr(options: object): RawDescription;
+  interpolateRows(options: object, values: Address, count: number): Float32Array;
+  interpolateGrid(options: object, values: Address, count: number): Float32Array;
+  describeInterpolation(options: object): RawDescription;
 
   rotaryPlan(rule: object): RawPlan;
   axialPlan(convention: number, headDim: number, base: number): RawPlan;
@@ -201,9 +237,22 @@ export interface Raw {
     values: Address, count: number, rows: number, columns: number, heads: object, from: number, to: number,
   ): void;
   describePlan(plan: RawPlan): RawDescription;
+  scaleAxes(plan: RawPlan, factors: Float64Array): RawPlan;
+  planDifference(a: RawPlan, b: RawPlan): string;
+  layerPlans(options: object): RawLayerPlans;
+  comparePairings(
+    plan: RawPlan, headDim: number, heads: number, x: Address, rotated: Address, count: number, block: Address,
+  ): import('../types/locant.js').PairingResidual;
   makeRotation(plan: RawPlan, headDim: number): RawRotation;
+  makeDecoupledRotation(plan: RawPlan, plainDim: number, rotaryDim: number): RawDecoupledRotation;
 
   makeTerms(options: object, table: Address, count: number): RawTerms;
+  cope(
+    options: object, q: Address, qCount: number, k: Address, kCount: number, table: Address, tableCount: number,
+    visible: Address, visibles: number, out: Address, count: number,
+  ): void;
+  describeCope(options: object): RawDescription;
+  relativeShift(x: Address, count: number, rows: number, columns: number, keys: number): Float32Array;
 
   makeAttention(options: object): RawAttention;
   makeCache(options: object): RawCache;

@@ -1,8 +1,15 @@
 // Door 2: rules give plans, rotations turn by plans.
 import type {
   AxialPlanOptions,
+  ComparePairingsOptions,
   ConvertPairingOptions,
+  DecoupledRotation,
+  DecoupledRotationOptions,
+  LayerPlans,
+  LayerPlansOptions,
   MethodDescription,
+  Out,
+  PairingResidual,
   PixelPlanOptions,
   Positions,
   RotaryPlan,
@@ -11,13 +18,13 @@ import type {
   Rotation,
   RotationOptions,
 } from '../types/locant.js';
-import { argumentFault, choice, finite, float32, float64, int32s, integer, maxPosition, mostHeads, options, positive, result, show, honest } from './check.js';
+import { argumentFault, choice, finite, float32, float64, honest, int32s, integer, maxPosition, mostHeads, options, positive, result, show } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import type { Memory } from './memory.js';
 import { handleOf, OwnedObject } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
-import type { RawPlan, RawRotation } from './raw.js';
+import type { RawDecoupledRotation, RawPlan, RawRotation } from './raw.js';
 
 const pairings = ['half-split', 'interleaved'] as const;
 // In the order of the C++ enum.
@@ -56,6 +63,8 @@ const rules: Record<RotaryRule['rule'], Record<string, { check: Check; optional?
     factor: { check: 'positive', optional: true },
     maximumLength: { check: 'positive', optional: true },
     attentionFactor: { check: 'positive', optional: true },
+    shortAttentionFactor: { check: 'positive', optional: true },
+    longAttentionFactor: { check: 'positive', optional: true },
   },
   llama3: {
     factor: { check: 'positive' },
@@ -165,7 +174,8 @@ export function convertPairing({ memory }: Context, x: Float32Array, given: Conv
   integer(call, 'columns', columns, 1, maxPosition);
   const block = heads * headDim * columns;
   float32(call, 'x', x);
-  const rows = columns === 1 ? Math.max(1, Math.floor(x.length / block)) : 1;
+  // A weight is one block; a bias, queries and keys are as many as there are tokens, which may be none.
+  const rows = columns === 1 ? Math.ceil(x.length / block) : 1;
   const shape = `${rows} x ${heads} heads x ${headDim} x ${columns}`;
   float32(call, 'x', x, rows * block, shape);
   const into = result(call, out, x.length, shape);
@@ -215,6 +225,149 @@ export function describePlan({ memory }: Context, plan: RotaryPlan): MethodDescr
   return readDescription(memory.call('describePlan', () => memory.done(memory.raw.describePlan(raw))));
 }
 
+export function scaleAxes({ memory }: Context, plan: RotaryPlan, factors: readonly number[] | Float64Array): RotaryPlan {
+  const call = 'scaleAxes';
+  const raw = writePlan(call, 'the plan', plan);
+  const numbers = float64(call, 'factors', factors);
+  return readPlan(memory.call(call, () => memory.done(memory.raw.scaleAxes(raw, numbers))));
+}
+
+export function planDifference({ memory }: Context, a: RotaryPlan, b: RotaryPlan): string | null {
+  const call = 'planDifference';
+  const [one, other] = [writePlan(call, 'the first plan', a), writePlan(call, 'the second plan', b)];
+  return memory.call(call, () => memory.done(memory.raw.planDifference(one, other))) || null;
+}
+
+const everyNth = ['last-of-group', 'first-of-group'] as const;
+const mostLayers = 65536;
+
+export function layerPlans({ memory }: Context, given: LayerPlansOptions): LayerPlans {
+  const call = 'layerPlans';
+  const read = options(call, given as Record<string, unknown>, ['layers', 'plan', 'interval', 'which', 'special', 'other', 'kindOfLayer', 'kinds']);
+  const plan = (name: string, value: unknown): RawPlan | null => (value === null ? null : writePlan(call, name, value));
+  const names = (...known: string[]): void => {
+    options<Record<string, unknown>>(call, read, known);
+  };
+  let checked: object;
+  if (read.kindOfLayer !== undefined) {
+    names('kindOfLayer', 'kinds');
+    if (!Array.isArray(read.kinds)) argumentFault(`${call}: kinds is ${show(read.kinds)}, expected an array of plans and nulls`);
+    checked = {
+      kindOfLayer: int32s(call, 'kindOfLayer', read.kindOfLayer),
+      kinds: Array.from(read.kinds as readonly unknown[], (kind, i) => plan(`kinds[${i}]`, kind)),
+    };
+  } else if (read.interval !== undefined) {
+    names('layers', 'interval', 'which', 'special', 'other');
+    checked = {
+      layers: integer(call, 'layers', read.layers, 1, mostLayers),
+      interval: integer(call, 'interval', read.interval, 1, mostLayers),
+      which: choice(call, 'which', read.which as string, everyNth),
+      special: plan('special', read.special),
+      other: plan('other', read.other),
+    };
+  } else {
+    names('layers', 'plan');
+    checked = { layers: integer(call, 'layers', read.layers, 1, mostLayers), plan: plan('plan', read.plan) };
+  }
+  const raw = memory.call(call, () => memory.done(memory.raw.layerPlans(checked)));
+  const kinds = Object.freeze(raw.kinds.map((kind) => (kind === null ? null : readPlan(kind))));
+  const { kindOfLayer, layersWithoutPosition } = raw;
+  return Object.freeze({
+    layers: kindOfLayer.length,
+    kinds,
+    kindOfLayer,
+    layersWithoutPosition,
+    plans: Object.freeze(Array.from(kindOfLayer, (kind) => kinds[kind]!)),
+    descriptions: Object.freeze(raw.descriptions.map(readDescription)),
+  });
+}
+
+export function comparePairings({ memory }: Context, given: ComparePairingsOptions): PairingResidual {
+  const call = 'comparePairings';
+  const { plan, headDim, heads, x, rotated, positions } = options(call, given, ['plan', 'headDim', 'heads', 'x', 'rotated', 'positions']);
+  const raw = writePlan(call, 'plan', plan);
+  integer(call, 'headDim', headDim, 1, mostHeads);
+  integer(call, 'heads', heads, 1, mostHeads);
+  const { tokens } = positionsOf(call, 'positions', positions);
+  const count = tokens * heads * headDim;
+  const shape = `${tokens} tokens x ${heads} heads x ${headDim}`;
+  float32(call, 'x', x, count, shape);
+  float32(call, 'rotated', rotated, count, shape);
+  return memory.call(call, (frame) => {
+    const block = writePositions(frame, memory, call, 'positions', positions);
+    return memory.done(memory.raw.comparePairings(raw, headDim, heads, frame.float32(x), frame.float32(rotated), count, block));
+  });
+}
+
+export class SplitRotation extends OwnedObject<RawDecoupledRotation> implements DecoupledRotation {
+  readonly #memory: Memory;
+  readonly plan: RotaryPlan;
+  readonly plainDim: number;
+  readonly rotaryDim: number;
+  readonly headDim: number;
+
+  constructor({ memory, census }: Context, plan: RotaryPlan, given: DecoupledRotationOptions) {
+    const call = 'decoupledRotation';
+    const { plainDim, rotaryDim } = options(call, given, ['plainDim', 'rotaryDim']);
+    integer(call, 'plainDim', plainDim, 0, mostHeads - 1);
+    integer(call, 'rotaryDim', rotaryDim, 2, mostHeads - plainDim);
+    const raw = writePlan(call, 'the plan', plan);
+    super(census, 'decoupled rotation', memory.call(call, () => memory.done(memory.raw.makeDecoupledRotation(raw, plainDim, rotaryDim))));
+    this.#memory = memory;
+    this.plan = readPlan(raw);
+    this.plainDim = plainDim;
+    this.rotaryDim = rotaryDim;
+    this.headDim = plainDim + rotaryDim;
+  }
+
+  prepare(count: number): void {
+    const handle = handleOf(this, 'prepare');
+    integer('prepare', 'count', count, 0, maxPosition + 1);
+    this.#memory.call('prepare', () => this.#memory.done(handle.prepare(count)));
+  }
+
+  applyQuery(q: Float32Array, positions: Positions, given: Out & { readonly heads: number }): Float32Array {
+    const call = 'applyQuery';
+    const handle = handleOf(this, call);
+    const { heads, out } = options(call, given, ['heads', 'out']);
+    integer(call, 'heads', heads, 1, mostHeads);
+    const { tokens } = positionsOf(call, 'positions', positions);
+    const count = tokens * heads * this.headDim;
+    const shape = `${tokens} tokens x ${heads} heads x ${this.headDim}`;
+    float32(call, 'q', q, count, shape);
+    const into = result(call, out, count, shape);
+    return this.#memory.call(call, (frame) => {
+      const block = writePositions(frame, this.#memory, call, 'positions', positions);
+      const at = frame.float32(q);
+      this.#memory.done(handle.applyQuery(at, count, block, heads));
+      return frame.copyTo(into, at);
+    });
+  }
+
+  joinKey(plain: Float32Array, shared: Float32Array, positions: Positions, given: Out & { readonly heads: number }): Float32Array {
+    const call = 'joinKey';
+    const handle = handleOf(this, call);
+    const { heads, out } = options(call, given, ['heads', 'out']);
+    integer(call, 'heads', heads, 1, mostHeads);
+    const { tokens } = positionsOf(call, 'positions', positions);
+    float32(call, 'plain', plain, tokens * heads * this.plainDim, `${tokens} tokens x ${heads} heads x ${this.plainDim}`);
+    float32(call, 'shared', shared, tokens * this.rotaryDim, `${tokens} tokens x ${this.rotaryDim}`);
+    const count = tokens * heads * this.headDim;
+    const into = result(call, out, count, `${tokens} tokens x ${heads} heads x ${this.headDim}`);
+    return this.#memory.call(call, (frame) => {
+      const block = writePositions(frame, this.#memory, call, 'positions', positions);
+      const at = frame.reserve(count * 4);
+      this.#memory.done(handle.joinKey(frame.float32(plain), plain.length, frame.float32(shared), shared.length, block, heads, at, count));
+      return frame.copyTo(into, at);
+    });
+  }
+
+  describe(): MethodDescription {
+    const handle = handleOf(this, 'describe');
+    return readDescription(this.#memory.call('describe', () => this.#memory.done(handle.describe())));
+  }
+}
+
 export class PlanRotation extends OwnedObject<RawRotation> implements Rotation {
   readonly #memory: Memory;
   readonly plan: RotaryPlan;
@@ -243,6 +396,24 @@ export class PlanRotation extends OwnedObject<RawRotation> implements Rotation {
 
   applyInverse(x: Float32Array, positions: Positions, given: RotateOptions): Float32Array {
     return this.#turn('applyInverse', x, positions, given, -1);
+  }
+
+  get reach(): number {
+    return handleOf<RawRotation>(this, 'reach').reach();
+  }
+
+  advance(key: Float32Array, delta: number, given?: Out): Float32Array {
+    const call = 'advance';
+    const handle = handleOf<RawRotation>(this, call);
+    const { out } = options(call, given, ['out']);
+    float32(call, 'key', key, this.headDim, `headDim`);
+    integer(call, 'delta', delta, -maxPosition, maxPosition);
+    const into = result(call, out, this.headDim, 'headDim');
+    return this.#memory.call(call, (frame) => {
+      const at = frame.float32(key);
+      this.#memory.done(handle.advance(at, key.length, delta));
+      return frame.copyTo(into, at);
+    });
   }
 
   #turn(call: string, x: Float32Array, positions: Positions, given: RotateOptions, direction: 1 | -1): Float32Array {

@@ -57,6 +57,20 @@ export interface Locant {
   sinusoidal(options: SinusoidalOptions): Sinusoidal;
   gridSinusoidal(options: GridSinusoidalOptions): GridSinusoidal;
   learnedTable(options: LearnedTableOptions): LearnedTable;
+  /** DETR's encoding of an image, which counts its unmasked cells. Owns no memory. */
+  detrSinusoidal(options: DetrSinusoidalOptions): DetrSinusoidal;
+  /**
+   * A table stretched along its rows: [rows, width] in, [newRows, width] out, linear. A table that keeps its size comes back
+   * bit for bit. Stretch once for the length that a generation may reach: every row depends on that length.
+   */
+  interpolateRows(values: Float32Array, options: RowInterpolation): Float32Array;
+  /**
+   * The same for the table of a grid, as vision models do it: [prefixRows + from.height * from.width, channels] in, line by
+   * line from the top left; prefix rows (class and register tokens) are copied.
+   */
+  interpolateGrid(values: Float32Array, options: GridInterpolation): Float32Array;
+  /** What a table stretched so says of itself. */
+  describeInterpolation(options: GridInterpolation): MethodDescription;
 
   // Door 2: rotating queries and keys.
   /** Resolves a scaling rule and its parameters to a plan: plain data. */
@@ -65,14 +79,34 @@ export interface Locant {
   axialPlan(options: AxialPlanOptions): RotaryPlan;
   /** The same with coordinates of -1 .. 1 over one grid. */
   pixelPlan(options: PixelPlanOptions): RotaryPlan;
+  /** The plan with the coordinates of each axis multiplied by a factor above 0: trained side / side stretches a grid (EVA-02). */
+  scaleAxes(plan: RotaryPlan, factors: readonly number[] | Float64Array): RotaryPlan;
+  /**
+   * What keeps two plans from the same rotation, the first that is met, in words: "the frequency of pair 3 is 0.1 in one and
+   * 0.05 in the other"; null where they rotate alike. Where a plan came from is not compared.
+   */
+  planDifference(a: RotaryPlan, b: RotaryPlan): string | null;
+  /** Which layer has which plan, for models whose layers do not all rotate alike, or do not all rotate. */
+  layerPlans(options: LayerPlansOptions): LayerPlans;
+  /**
+   * Which pairing turned `x` into `rotated`: how far `rotated` lies from what the plan gives under each. Where both are small
+   * the data cannot tell (all positions 0, or one pair alone).
+   */
+  comparePairings(options: ComparePairingsOptions): PairingResidual;
   /**
    * Puts the rows of a projection (or queries or keys themselves) in the order of the other pairing: rotated under it they
-   * give the same scores. x is [heads * headDim, columns], a weight or (columns 1) a bias; or [tokens, heads, headDim].
+   * give the same scores. x is [heads * headDim, columns], a weight or (columns 1) a bias; or [tokens, heads, headDim], which
+   * may be no tokens at all.
    */
   convertPairing(x: Float32Array, options: ConvertPairingOptions): Float32Array;
   /** What a plan says of itself. */
   describePlan(plan: RotaryPlan): MethodDescription;
   rotation(plan: RotaryPlan, options: RotationOptions): Rotation;
+  /**
+   * The rotation of multi-head latent attention (DeepSeek): heads of [plain | rotary], where the rotary part of a key is one
+   * vector for all heads. The plan is that of the rotary part alone.
+   */
+  decoupledRotation(plan: RotaryPlan, options: DecoupledRotationOptions): DecoupledRotation;
 
   // Door 3: added to the score.
   alibi(options: AlibiOptions): ScoreTerm;
@@ -86,6 +120,13 @@ export interface Locant {
   sandwich(options: SandwichOptions): ScoreTerm;
   fire(options: FireOptions): ScoreTerm;
   shawValues(options: ShawValuesOptions): ValueTerm;
+  /** Contextual positions, forward form: makes a bias of one call's queries and keys, for `matrixBias`. Owns no memory. */
+  cope(options: CopeOptions): Cope;
+  /**
+   * The shift of Transformer-XL's code, for who ports it: x [rows, columns] gets a zero column on its left, is read as
+   * [columns + 1, rows] and loses its first row. With `keys` XLNet's, which pads nothing and keeps the first `keys` columns.
+   */
+  relativeShift(x: Float32Array, options: { readonly rows: number; readonly columns: number; readonly keys?: number }): Float32Array;
 
   attention(options: AttentionOptions): Attention;
   cache(options: CacheOptions): Cache;
@@ -199,6 +240,11 @@ export interface Positions {
    */
   next(counts: Integers): Positions;
   /**
+   * What to add to the number of valid tokens of row r to get the position of the next one: 0 for text, negative where
+   * images share numbers. It belongs to the whole row; of a part of it (a chunk) it means something else.
+   */
+  delta(r: number): number;
+  /**
    * Where the documents of a row begin, and its end, as FlashAttention's cu_seqlens. UnsupportedError where padding lies in
    * the row.
    */
@@ -246,6 +292,90 @@ export type PositionRun =
       readonly timeStep?: number;
     };
 
+/** What a token is, in the order of a row. */
+export type TokenKind = 'text' | 'image' | 'video';
+
+/** A grid in patches, before merging: what image processors report as (t, h, w). */
+export interface PatchGrid {
+  /** Default 1. */
+  readonly frames?: number;
+  readonly height: number;
+  readonly width: number;
+  /** Positions from frame to frame. Default 1. */
+  readonly timeStep?: number;
+}
+
+/** What another system would use. Flat arrays, row after row; all but shape and positionIds may be left out. */
+export interface PositionEvidence {
+  /** Of positionIds: [columns], [rows, columns] or [axes, rows, columns]. */
+  readonly shape: Integers;
+  readonly positionIds: Integers;
+  /** [rows, columns] 1 = valid. */
+  readonly paddingMask?: Flags;
+  /** Documents over the valid tokens of all rows, one after another. */
+  readonly cuSeqlens?: Integers;
+  /** [rows, columns] */
+  readonly segmentIds?: Integers;
+  /** [rows] Tokens that a cache already holds of each row. */
+  readonly cached?: Integers;
+}
+
+/** How much a finding proves: the evidence cannot all hold; it reads in two ways; it is unusual, and right in some model. */
+export type FindingGrade = 'contradiction' | 'ambiguity' | 'note';
+
+export type FindingCode =
+  // contradictions
+  | 'negative-position' | 'padding-counted' | 'restart-without-boundary' | 'segments-disagree' | 'segment-returns'
+  | 'cu-seqlens-malformed' | 'before-cached-end' | 'falls-back'
+  // ambiguities
+  | 'padding-or-documents' | 'only-restarts' | 'restart-at-offset' | 'after-cached-end' | 'readers-disagree'
+  | 'constant-positions'
+  // notes
+  | 'hole-in-mask' | 'shared-positions' | 'gap' | 'starts-late' | 'boundary-without-restart' | 'axes-equal';
+
+export interface Finding {
+  readonly code: FindingCode;
+  readonly grade: FindingGrade;
+  /** -1: of the whole. */
+  readonly row: number;
+  /** The first token concerned; -1: of the whole row. */
+  readonly column: number;
+  readonly axis: number;
+  /** The numbers of the sentence; equal where it names none. */
+  readonly found: number;
+  readonly expected: number;
+  readonly sentence: string;
+}
+
+/** What one row says of itself. */
+export interface RowReading {
+  readonly validTokens: number;
+  /** By the mask; 0 without one. */
+  readonly leftPadding: number;
+  readonly rightPadding: number;
+  /** Of the first valid token, axis 0; null where there is none. */
+  readonly firstPosition: number | null;
+  /** Largest + 1 over all axes: where decoding goes on. */
+  readonly nextPosition: number;
+  /** Columns where documents begin, by the strongest evidence there is. */
+  readonly documents: Int32Array;
+  /** The same as two published readers have it from positions alone; the second may begin after the row does. */
+  readonly byDifference: Int32Array;
+  readonly byMinimum: Int32Array;
+}
+
+export interface Interpretation {
+  readonly axes: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly row: readonly RowReading[];
+  /** By row, then column. */
+  readonly findings: readonly Finding[];
+  /** What all of it says together; null where there is a contradiction. */
+  readonly positions: Positions | null;
+  readonly contradicts: boolean;
+}
+
 export interface PositionBuilders {
   /** One row of `count` tokens at offset, offset+1, ...; it continues a sequence of `offset` tokens. */
   range(count: number, options?: { readonly offset?: number }): Positions;
@@ -289,6 +419,26 @@ export interface PositionBuilders {
       readonly side: 'left' | 'right';
     },
   ): Positions;
+  /**
+   * The runs of one row without its padding, for `multimodal`: images and videos take the grids in order, so images that
+   * touch are told apart. `videoFrames`: a video is one run (`whole`, the default), or a run for each frame with text between
+   * (`each`, Qwen3-VL). ArgumentError for a merge that does not divide, and for grids that are missing or left over.
+   */
+  runsOfTokens(
+    tokens: readonly TokenKind[],
+    options: {
+      readonly images?: readonly PatchGrid[];
+      readonly videos?: readonly PatchGrid[];
+      readonly merge: number;
+      readonly videoFrames?: 'whole' | 'each';
+    },
+  ): PositionRun[];
+  /**
+   * The inverse of the builders: what position ids, masks, cu_seqlens and segment ids mean, and where they contradict each
+   * other. It reports and never repairs; contradictory numbers are findings, not errors. ShapeError where an array does not
+   * fit the shape.
+   */
+  interpret(evidence: PositionEvidence): Interpretation;
   /** Everything given by the caller. */
   from(arrays: PositionArrays): Positions;
 }
@@ -382,6 +532,52 @@ export interface GridSinusoidal extends InputEncoding {
   readonly frequencies: Float64Array;
 }
 
+export interface DetrSinusoidalOptions {
+  readonly featuresPerAxis: number;
+  /** Default 10000. */
+  readonly base?: number;
+  /** `to-scale` (default): counts are divided by the last of their row or column and multiplied by the scale. */
+  readonly normalize?: 'none' | 'to-scale';
+  /** Radians. Default 2 pi; read where normalized. */
+  readonly scale?: number;
+  /** Added to the divisor. Default 1e-6. */
+  readonly epsilon?: number;
+}
+
+export interface DetrSinusoidal {
+  /** Values per cell: 2 * featuresPerAxis, the row's first. */
+  readonly width: number;
+  /** mask: [height, width], 1 = a cell of the image. [height, width, this.width]; masked cells get that of the count so far. */
+  encode(mask: Flags, options: Out & { readonly height: number; readonly width: number }): Float32Array;
+  describe(): MethodDescription;
+}
+
+/** Where samples are read: (i + 0.5) * old / new - 0.5, or i * (old - 1) / (new - 1). */
+export type SampleCenters = 'half-pixel' | 'align-corners';
+
+export interface RowInterpolation {
+  readonly rows: number;
+  readonly width: number;
+  readonly newRows: number;
+  /** Default `half-pixel`. */
+  readonly centers?: SampleCenters;
+}
+
+export interface GridInterpolation {
+  /** 1 .. 32768 a side. */
+  readonly from: { readonly height: number; readonly width: number };
+  readonly to: { readonly height: number; readonly width: number };
+  readonly channels: number;
+  /** Rows before the grid. Default 1. */
+  readonly prefixRows?: number;
+  /** Default `bicubic` (a = -0.75; with antialias -0.5). */
+  readonly filter?: 'bilinear' | 'bicubic';
+  /** Whether a shrinking grid is smoothed first (DINOv2 with registers, SigLIP 2, timm). Default `none`. */
+  readonly smoothing?: 'none' | 'antialias';
+  /** Default `half-pixel`; `align-corners` (Qwen3-VL) is defined without smoothing only. */
+  readonly centers?: SampleCenters;
+}
+
 export interface LearnedTableOptions {
   /** [rows, width] As stored in the checkpoint. */
   readonly table: Float32Array;
@@ -411,6 +607,10 @@ export interface LearnedTable extends InputEncoding {
   readonly length: number;
   /** Of the table as given: rows * width. */
   readonly parameterCount: number;
+  /** [rows, width] as held now, a copy. */
+  readonly values: Float32Array;
+  /** How many valid tokens of fit(positions) read each row, [rows]; added to `into`, which is then returned. */
+  count(positions: Positions, options?: { readonly into?: Float64Array }): Float64Array;
   /** What of the input is used: under `truncate` the batch without the tokens that have no row; else all of it. */
   fit(positions: Positions): Positions;
   /** The row of each token of fit(positions), -1 for padding without one. */
@@ -487,10 +687,13 @@ export type RotaryRule =
       readonly longFactors: readonly number[] | Float64Array;
       readonly originalLength: number;
       readonly length: number;
-      /** One of factor and maximumLength is needed, unless attentionFactor is given. */
+      /** One of factor and maximumLength is needed, unless attentionFactor (or the next two) is given. */
       readonly factor?: number;
       readonly maximumLength?: number;
       readonly attentionFactor?: number;
+      /** Both or none: by the same length as the factors (short_mscale and long_mscale of Phi-3.5-MoE). */
+      readonly shortAttentionFactor?: number;
+      readonly longAttentionFactor?: number;
     })
   | (RotaryShape & {
       readonly rule: 'llama3';
@@ -565,6 +768,70 @@ export interface ConvertPairingOptions extends Out {
   readonly columns?: number;
 }
 
+/** One plan for all layers; one special layer in every `interval`; or a kind for each layer. A plan of null does not rotate. */
+export type LayerPlansOptions =
+  | { readonly layers: number; readonly plan: RotaryPlan | null }
+  | {
+      readonly layers: number;
+      readonly interval: number;
+      /** Layer l is special where l % interval is interval - 1 (Gemma 3, SmolLM3), or where it is 0 (ModernBERT). */
+      readonly which: 'last-of-group' | 'first-of-group';
+      readonly special: RotaryPlan | null;
+      readonly other: RotaryPlan | null;
+    }
+  | { readonly kindOfLayer: Integers; readonly kinds: readonly (RotaryPlan | null)[] };
+
+/** Plain data; `plans[l]` is what layer l of a decoder, or its attention, is given as `rotation`. */
+export interface LayerPlans {
+  readonly layers: number;
+  readonly kinds: readonly (RotaryPlan | null)[];
+  readonly kindOfLayer: Int32Array;
+  readonly plans: readonly (RotaryPlan | null)[];
+  /** Ascending. */
+  readonly layersWithoutPosition: Int32Array;
+  /** One a kind, with its layers among the parameters. */
+  readonly descriptions: readonly MethodDescription[];
+}
+
+export interface ComparePairingsOptions {
+  /** Its own pairing is not read. */
+  readonly plan: RotaryPlan;
+  readonly headDim: number;
+  readonly heads: number;
+  /** [tokens, heads, headDim] Before the rotation, and after it. */
+  readonly x: Float32Array;
+  readonly rotated: Float32Array;
+  readonly positions: Positions;
+}
+
+/** The largest |difference| under each pairing. */
+export interface PairingResidual {
+  readonly interleaved: number;
+  readonly halfSplit: number;
+}
+
+export interface DecoupledRotationOptions {
+  /** Coordinates before the rotary part; may be 0. */
+  readonly plainDim: number;
+  readonly rotaryDim: number;
+}
+
+export interface DecoupledRotation extends Owned {
+  /** Of the rotary part. */
+  readonly plan: RotaryPlan;
+  readonly plainDim: number;
+  readonly rotaryDim: number;
+  /** plainDim + rotaryDim */
+  readonly headDim: number;
+  /** Keeps the tables of positions 0 .. count-1. */
+  prepare(count: number): void;
+  /** q: [tokens, heads, headDim]; its rotary parts are turned. `out` may be q. */
+  applyQuery(q: Float32Array, positions: Positions, options: Out & { readonly heads: number }): Float32Array;
+  /** plain: [tokens, heads, plainDim], shared: [tokens, rotaryDim], not turned yet. [tokens, heads, headDim]. */
+  joinKey(plain: Float32Array, shared: Float32Array, positions: Positions, options: Out & { readonly heads: number }): Float32Array;
+  describe(): MethodDescription;
+}
+
 export interface RotationOptions {
   readonly headDim: number;
 }
@@ -585,6 +852,13 @@ export interface Rotation extends Owned {
   applyInverse(x: Float32Array, positions: Positions, options: RotateOptions): Float32Array;
   /** Keeps the table of positions 0 .. count-1. Other positions are computed when met, to the same bits. */
   prepare(count: number): void;
+  /** The farthest a position may lie from the centre of xPos; Infinity without xPos. */
+  readonly reach: number;
+  /**
+   * One key [headDim] that is turned already, turned on by `delta` positions: its norm stays, the attention factor is not
+   * applied again. UnsupportedError for plans with xPos or several axes.
+   */
+  advance(key: Float32Array, delta: number, options?: Out): Float32Array;
 }
 
 // ---- Door 3: added to the score ---------------------------------------------------------------------------------------
@@ -690,6 +964,8 @@ export interface ShawTableOptions {
 /** A learned vector per clipped displacement, added to keys inside the score. */
 export interface ShawKeysOptions extends ShawTableOptions {
   readonly headDim: number;
+  /** What meets the table in the score: the query (default: the paper, BERT's relative_key), the key, or each of them. */
+  readonly content?: 'query' | 'key' | 'both';
 }
 
 /** The same, added to values inside the mixture. */
@@ -767,6 +1043,37 @@ export interface FireOptions {
   readonly w2: readonly number[] | Float64Array;
   /** [heads] */
   readonly b2: readonly number[] | Float64Array;
+}
+
+/** CoPE: how far a key is, counted in what the query attends to. */
+export interface CopeOptions {
+  readonly heads: number;
+  /** Default heads; must divide heads. */
+  readonly kvHeads?: number;
+  readonly headDim: number;
+  /** Rows of the table; contextual positions beyond read the last. */
+  readonly maxPositions: number;
+  /** [maxPositions, headDim] One for all heads. */
+  readonly table: Float32Array;
+  /** The attention's. Default 1/sqrt(headDim). */
+  readonly scale?: number;
+}
+
+export interface CopeForward extends Out {
+  readonly queries: number;
+  readonly keys: number;
+  /** [queries, heads, headDim] */
+  readonly q: Float32Array;
+  /** [keys, kvHeads, headDim], in their order. */
+  readonly k: Float32Array;
+  /** [queries, keys] 1 = may see. */
+  readonly visible: Flags;
+}
+
+export interface Cope {
+  /** [heads, queries, keys]; 0 where a query may not see. */
+  bias(options: CopeForward): Float32Array;
+  describe(): MethodDescription;
 }
 
 // ---- Attention --------------------------------------------------------------------------------------------------------
@@ -870,6 +1177,8 @@ export interface ScoreParts {
 }
 
 export interface Attention extends Owned {
+  /** What it was made of, door by door; empty where position enters by the mask alone. */
+  describe(): MethodDescription[];
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
