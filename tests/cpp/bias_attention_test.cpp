@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bias_tile.hpp"
+#include "locant/absolute/grid_sinusoidal.hpp"
 #include "locant/absolute/learned_table.hpp"
 #include "locant/absolute/sinusoidal.hpp"
 #include "locant/attention/attention.hpp"
@@ -260,6 +261,19 @@ std::vector<Method> methods() {
   }
   const auto table = std::make_shared<LearnedTable>(TableConfig{64, kHeads * kDim, {}, PastEnd::kError, 0},
                                                     random_values(64 * kHeads * kDim, 41));
+  const auto grid = std::make_shared<GridSinusoidal>(GridSinusoidalConfig{kHeads * kDim});
+  all.push_back({"sinusoidal, two axes", nothing, [grid](std::vector<float>& x, const Positions& p) {
+                   // The text's positions as those of a grid of rows of 7.
+                   PositionArrays cells;
+                   cells.row_lengths = {static_cast<std::int32_t>(p.tokens())};
+                   cells.position.resize(2);
+                   for (const std::int32_t at : p.position()) {
+                     cells.position[0].push_back(at / 7);
+                     cells.position[1].push_back(at % 7);
+                   }
+                   grid->add(x, Positions::from_arrays(std::move(cells)), x);
+                 }});
+  all.push_back({"temperature", [](AttentionConfig& c) { c.temperature = Temperature{1, 4, 1}; }});
   all.push_back({"learned table", nothing, [table](std::vector<float>& x, const Positions& p) { table->add(x, p, x); }});
   all.push_back({"ALiBi, symmetric", with_term<Alibi>(alibi_slopes(kHeads), AlibiForm::kSymmetric)});
   all.push_back({"ALiBi, causal", with_term<Alibi>(alibi_slopes(kHeads))});
@@ -376,7 +390,7 @@ TEST_CASE("law: moving the whole text changes nothing where the method promises 
     const auto x = random_values(12 * kHeads * kDim, 4);
     const bool relative = !method.encode && [&] {
       const AttentionConfig config = config_of(method, Direction::kCausal);
-      return std::all_of(config.score_terms.begin(), config.score_terms.end(), [](const auto& term) { return term->shift_invariant(); });
+      return !config.temperature && std::all_of(config.score_terms.begin(), config.score_terms.end(), [](const auto& term) { return term->shift_invariant(); });
     }();
     const auto here = run(method, Direction::kCausal, x, Positions::range(12));
     const auto there = run(method, Direction::kCausal, x, Positions::range(12, 40));

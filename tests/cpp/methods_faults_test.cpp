@@ -1,6 +1,7 @@
 // Reported faults of this room that no other file covers. Most are of configuration keys: what a reader makes of a key is
 // the audit's to test; here it is shown that the rules themselves take the parameters and keep them.
 #include "locant/attention/attention.hpp"
+#include "locant/attention/cache.hpp"
 #include "locant/bias/custom.hpp"
 #include "locant/bias/shaw.hpp"
 #include "locant/rotary/axes.hpp"
@@ -126,5 +127,47 @@ TEST_CASE("an error in a caller's own term passes through attention and leaves e
     calls_left = 1 << 30;
     attention.attend(q, k, v, Positions::range(40), after);
     CHECK(after == before);
+  }
+}
+
+TEST_CASE("E38: a table reaches as far as positions may: 8192 rows for a factor of 4 over 2048") {
+  for (const RotaryRule& rule : {RotaryRule{NtkRule{4}}, RotaryRule{DynamicNtkRule{4, 2048}}}) {
+    Rotation rotation(resolve({.width = 8}, rule, 8192), 8);
+    const std::vector<float> x = random_values(8, 3);
+    const auto at = [&](std::int64_t position) {
+      std::vector<float> out(8);
+      rotation.apply(x, Positions::range(1, position), 1, RotationRole::kKey, out);
+      return out;
+    };
+    const auto first = at(2048), last = at(8191);
+    rotation.prepare(8192);
+    CHECK(rotation.prepared() == 8192);
+    CHECK(at(2048) == first);
+    CHECK(at(8191) == last);
+  }
+}
+
+TEST_CASE("G08: the cached path equals the full one past 256 tokens, where positions in half precision part them") {
+  AttentionConfig config;
+  config.shape = {1, 1, 8, 8};
+  config.rotation = std::make_shared<Rotation>(resolve({.width = 8}), 8);
+  const Attention attention(config);
+  const std::vector<float> q = random_values(300 * 8, 1), k = random_values(300 * 8, 2), v = random_values(300 * 8, 3);
+  std::vector<float> full(300 * 8);
+  attention.attend(q, k, v, Positions::range(300), full);
+  CacheConfig shape;
+  shape.shape = config.shape;
+  Cache cache(shape);
+  for (std::int64_t first = 0; first < 300;) {
+    const std::int64_t count = first == 0 ? 40 : first == 40 ? 217 : 1;
+    const auto rows = [&](const std::vector<float>& x) {
+      return std::span(x).subspan(static_cast<std::size_t>(first) * 8, static_cast<std::size_t>(count) * 8);
+    };
+    const auto counts = static_cast<std::int32_t>(count);
+    std::vector<float> out(static_cast<std::size_t>(count) * 8);
+    const CacheStep step = cache.begin(cache.next(std::span(&counts, 1)));
+    attention.attend(rows(q), rows(k), rows(v), cache, step, 0, out);
+    CHECK(max_difference(out, rows(full)) <= 1e-6);
+    first += count;
   }
 }

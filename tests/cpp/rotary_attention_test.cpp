@@ -118,6 +118,11 @@ TEST_CASE("rotation: content and positions permuted together permute the output;
   xpos.xpos = XPos{0.4, 16, 3};
   for (const RotaryPlan& plan :
        {resolve(RotaryShape{kWidth}), scaled, xpos, resolve(RotaryShape{4, 100, Pairing::kHalfSplit, 2}),
+        resolve(RotaryShape{kWidth}, LinearRule{4}), resolve(RotaryShape{kWidth}, NtkRule{4}),
+        resolve(RotaryShape{kWidth}, DynamicNtkRule{4, 64}, 1000), resolve(RotaryShape{kWidth}, YarnRule{.factor = 4, .original_length = 256}),
+        resolve(RotaryShape{kWidth}, LongRopeRule{{1, 1, 1, 1}, {1, 2, 3, 4}, 64, 4.0}, 1000),
+        resolve(RotaryShape{kWidth}, Llama3Rule{8, 1, 4, 64}), resolve(RotaryShape{kWidth}, ProportionalRule{0.5}),
+        axial_plan(AxialConvention::kQwen2Vl, kWidth), axial_plan(AxialConvention::kRows, kWidth),
         with_axes(resolve(RotaryShape{kWidth}), chunked_axes(std::array<std::int32_t, 3>{2, 1, 1}))}) {
     const Attention attention = attention_under(plan, Direction::kBidirectional);
     std::shuffle(order.begin(), order.end(), random);

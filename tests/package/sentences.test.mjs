@@ -83,7 +83,7 @@ const hostile = [NaN, Infinity, -Infinity, 0, -1, 0.5, 3, 7, 5e-324, 1e-310, 1e3
 /** Whether a sentence is one for the users of this package. */
 function check(sentence, context) {
   const plain = sentence.replace(/"[^"]*"/g, '""');
-  assert.match(sentence, /^[a-zA-Z.]+: /, `${context}: begins with its call: ${sentence}`);
+  assert.match(sentence, /^[a-zA-Z0-9.]+: /, `${context}: begins with its call: ${sentence}`);
   assert.doesNotMatch(plain, /[a-z0-9]_[a-z0-9]/i, `${context}: a C++ name: ${sentence}`);
   assert.doesNotMatch(plain, /::/, `${context}: a C++ scope: ${sentence}`);
   assert.doesNotMatch(plain, /^\w+: [A-Z]\w*[a-z]\w*: /, `${context}: a C++ class: ${sentence}`);

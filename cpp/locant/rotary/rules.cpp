@@ -123,11 +123,13 @@ struct Resolver {
       f()[static_cast<std::size_t>(i)] *= 1 + r * (1 / rule.factor - 1);
     }
     const auto given = [](const std::optional<double>& m) { return m && *m != 0; };
-    for (const auto& [name, value] :
-         {std::pair{"mscale", rule.mscale}, std::pair{"mscale all dim", rule.mscale_all_dim}}) {
-      if (!value) continue;
-      require_at_least(name, *value, 0);
-      note(name, *value);
+    if (rule.mscale) {
+      require_at_least("mscale", *rule.mscale, 0);
+      note("mscale", *rule.mscale);
+    }
+    if (rule.mscale_all_dim) {
+      require_at_least("mscale_all_dim", *rule.mscale_all_dim, 0);
+      note("mscale all dim", *rule.mscale_all_dim);
     }
     if (rule.attention_factor) {
       require_positive(kCall, "the attention factor", *rule.attention_factor);

@@ -94,8 +94,8 @@ struct YarnRule {
   double original_length = 0;  // above 0
   double beta_fast = 32, beta_slow = 1;
   RampEnds ramp_ends = RampEnds::kWholePairs;
-  std::optional<double> mscale, mscale_all_dim;
-  std::optional<double> attention_factor;
+  std::optional<double> mscale = std::nullopt, mscale_all_dim = std::nullopt;
+  std::optional<double> attention_factor = std::nullopt;
   SoftmaxScaleRule softmax_scale = SoftmaxScaleRule::kUnchanged;
 };
 
@@ -115,9 +115,9 @@ double yarn_attention_scale(double factor, double m);
 struct LongRopeRule {
   std::vector<double> short_factors, long_factors;  // one per pair, above 0
   std::int64_t original_length = 0;
-  std::optional<double> factor;
-  std::optional<double> maximum_length;  // read only where there is no factor; one of the two is needed
-  std::optional<double> attention_factor;  // or both of these:
+  std::optional<double> factor = std::nullopt;
+  std::optional<double> maximum_length = std::nullopt;  // read only where there is no factor; one of the two is needed
+  std::optional<double> attention_factor = std::nullopt;  // or both of these:
   std::optional<double> short_attention_factor = std::nullopt, long_attention_factor = std::nullopt;
 };
 
