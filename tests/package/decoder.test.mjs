@@ -123,7 +123,7 @@ test('decoder: scales and caps that attention refuses are refused in its layers,
     const attempts = [() => make({ layers: layers(change) }), () => locant.attention({ heads: 2, headDim: 8, ...change })];
     for (const attempt of attempts) {
       if (good) attempt().dispose();
-      else refuses(attempt, 'argument', /(scale|soft.?cap).* is .*, expected/);
+      else refuses(attempt, 'argument', /(scale|soft.?[cC]ap).* is .*, expected/);
     }
   }
 });

@@ -224,3 +224,21 @@ test('runs of tokens: kinds and grids become runs, runs become positions', () =>
   refuses(() => positions.range(1).delta(1), 'argument', 'delta: the row is 1, expected an integer of 0 .. 0');
   refuses(() => positions.from({ rowLengths: [], position: [[]] }).delta(0), 'argument', 'delta: the row is 0, and there is none to choose');
 });
+
+test('prepare: a table that memory cannot hold is refused with its bytes, and everything is as it was', () => {
+  const plan = locant.rotaryPlan({ rule: 'default', headDim: 65536 });
+  const rotation = locant.rotation(plan, { headDim: 65536 });
+  const attention = locant.attention({ heads: 1, headDim: 65536, rotation: plan });
+  const latent = locant.decoupledRotation(plan, { plainDim: 0, rotaryDim: 65536 });
+  const encoding = locant.sinusoidal({ width: 1048576 });
+  const x = numbers(65536);
+  const turn = () => rotation.apply(x, positions.range(1, { offset: 3 }), { heads: 1, role: 'key' });
+  const before = turn();
+  for (const [object, count, bytes] of [[rotation, 16380, 4293918720], [attention, 16380, 4293918720], [latent, 16380, 4293918720], [encoding, 1023, 4290772992]]) {
+    refuses(() => object.prepare(count), 'out-of-memory', new RegExp(`^prepare: .*(${bytes}|4\\.29077299e\\+09)`));
+  }
+  assert.deepEqual(turn(), before);
+  rotation.prepare(4);
+  assert.deepEqual(turn(), before);
+  for (const object of [rotation, attention, latent, encoding]) object.dispose();
+});
