@@ -210,6 +210,7 @@ Decoder* make_decoder(val options, val weights) noexcept;
 double decoder_parameters(const Decoder& decoder) noexcept;
 double decoder_bytes(const Decoder& decoder) noexcept;
 void decoder_prepare(Decoder& decoder, double count) noexcept;
+val decoder_safetensors(const Decoder& decoder) noexcept;  // the bytes of a file
 CacheObject* decoder_cache(const Decoder& decoder, val options) noexcept;
 val last_token_indices(Address block) noexcept;
 val valid_token_indices(Address block) noexcept;
@@ -244,6 +245,9 @@ PrefillObject* decoder_prefill(Decoder& decoder, CacheObject& cache, Address tok
 val prefill_step(PrefillObject& object) noexcept;  // { phase, done, total, rows, tokens, ended }
 void prefill_roll_back(PrefillObject& object) noexcept;
 void prefill_logits(const PrefillObject& object, Address out, std::size_t count) noexcept;
+
+// { token, tokens, shares }: the draw, and what it was made among.
+val sample_token(Address logits, std::size_t count, val options) noexcept;
 
 val decoder_lanes(Decoder& decoder, Address prompt, std::size_t count, val options) noexcept;
 val decoder_audit(Decoder& decoder, val options) noexcept;

@@ -132,12 +132,14 @@ EMSCRIPTEN_BINDINGS(locant) {
 
   function("lastTokens", &last_token_indices);
   function("validTokens", &valid_token_indices);
+  function("sample", &sample_token);
   function("llamaConfig", &llama_decoder_config);
   function("makeDecoder", &make_decoder, allow_raw_pointers());
   class_<Decoder>("Decoder")
       .function("parameters", &decoder_parameters)
       .function("bytes", &decoder_bytes)
       .function("prepare", &decoder_prepare)
+      .function("safetensors", &decoder_safetensors)
       .function("cache", &decoder_cache, allow_raw_pointers())
       .function("forward", &decoder_forward)
       .function("forwardCached", &decoder_forward_cached)

@@ -68,14 +68,15 @@ Weights read_weights(const DecoderConfig& config, const val& files) {
   return load_weights(config, read);
 }
 
+SamplingConfig read_sampling(const Options& given) {
+  return {given.number("temperature"), given.integer("topK"), given.number("topP"), static_cast<std::uint64_t>(given.number("seed"))};
+}
+
 GenerationConfig read_generation(const Options& given) {
   GenerationConfig config;
   config.new_tokens = given.integer("newTokens");
   config.stop_tokens = given.integers("stopTokens");
-  config.sampling.temperature = given.number("temperature");
-  config.sampling.top_k = given.integer("topK");
-  config.sampling.top_p = given.number("topP");
-  config.sampling.seed = static_cast<std::uint64_t>(given.number("seed"));
+  config.sampling = read_sampling(given);
   config.prefill_chunk = given.integer("prefillChunk");
   return config;
 }
@@ -195,6 +196,13 @@ void decoder_prepare(Decoder& decoder, double count) noexcept {
   guarded([&] { decoder.prepare(static_cast<std::int64_t>(count)); });
 }
 
+val decoder_safetensors(const Decoder& decoder) noexcept {
+  return guarded([&] {
+    const std::vector<std::uint8_t> file = write_safetensors(decoder.weights());
+    return to_array(std::span<const std::uint8_t>(file));
+  });
+}
+
 CacheObject* decoder_cache(const Decoder& decoder, val options) noexcept {
   return guarded([&] {
     const Options given(options);
@@ -306,6 +314,26 @@ void prefill_logits(const PrefillObject& object, Address out, std::size_t count)
     const std::span<const float> logits = object.prefill.logits();
     require_size("prefill", "logits", count, logits.size(), "prompts x vocabulary");
     std::copy(logits.begin(), logits.end(), floats(out, count).begin());
+  });
+}
+
+val sample_token(Address logits, std::size_t count, val options) noexcept {
+  return guarded([&] {
+    const Options given(options);
+    Sampler sampler(read_sampling(given));
+    const std::span<const float> values = floats(logits, count);
+    const std::int32_t token = sampler.sample(values, static_cast<std::uint64_t>(given.number("row")), static_cast<std::uint64_t>(given.number("index")));
+    std::vector<std::int32_t> tokens;
+    std::vector<double> shares;
+    for (const auto& candidate : sampler.candidates(values)) {
+      tokens.push_back(candidate.token);
+      shares.push_back(candidate.share);
+    }
+    Object object;
+    object.set("token", token);
+    object.set("tokens", to_array(std::span<const std::int32_t>(tokens)));
+    object.set("shares", to_array(std::span<const double>(shares)));
+    return object;
   });
 }
 

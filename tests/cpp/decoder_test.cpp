@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "decoder_models.hpp"
+#include "locant/decoder/llama.hpp"
 
 using namespace locant;
 using namespace locant::test;
@@ -424,6 +425,30 @@ TEST_CASE("decoder: weights that do not fit are refused, with the tensor") {
   shaped.drop("model.norm.weight");
   shaped.add({"model.norm.weight", {33}});
   check_error(ErrorCode::kShape, "model.norm.weight is 33, expected 32", [&] { Decoder(config, std::move(shaped)); });
+}
+
+TEST_CASE("decoder: its weights are what it was given, to the bit, and a file of them makes the same decoder") {
+  std::vector<DecoderConfig> configs;
+  for (const Model& m : models()) configs.push_back(m.config);
+  configs.push_back(small_config());
+  TableConfig stretched = learned(16, 32, TableIndexing::bart(), PastEnd::kInterpolate);
+  stretched.length = 40;
+  configs.back().input_position = stretched;
+  const auto tokens = random_tokens(12, 21);
+  for (const DecoderConfig& config : configs) {
+    const Weights given = random_weights(config, 4);
+    Decoder decoder(config, given.clone());
+    const Weights held = decoder.weights();
+    REQUIRE(held.tensors() == given.tensors());
+    for (std::size_t t = 0; t < given.tensors(); ++t) {
+      CHECK(held.info(t) == given.info(t));
+      CHECK(std::equal(held.values(t).begin(), held.values(t).end(), given.values(t).begin()));
+    }
+    const auto file = write_safetensors(held);
+    const Safetensors source(file);
+    Decoder again(config, load_weights(config, {&source, 1}));
+    CHECK(full_logits(again, tokens, Positions::range(12)) == full_logits(decoder, tokens, Positions::range(12)));
+  }
 }
 
 TEST_CASE("decoder: methods are described once each, with their layers") {

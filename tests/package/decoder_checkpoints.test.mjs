@@ -115,6 +115,23 @@ test('llamaConfig: values become a configuration, or a sentence', () => {
   refused({ rope_scaling: {} }, /^llamaConfig: there is no option "rope_scaling"/);
 });
 
+test('safetensors: what a decoder writes makes the same decoder again, and holds what its checkpoint held', () => {
+  const { config, cases } = vectors('decoder_llama');
+  const shaped = locant.llamaConfig(parametersOf(config));
+  for (const [name, weights] of [['random', { seed: 9 }], ['float32', { safetensors: file(config.weights) }], ['bfloat16', { safetensors: file('tiny_llama_bf16.safetensors') }]]) {
+    const first = locant.decoder(shaped, weights);
+    const written = first.safetensors();
+    assert.ok(written instanceof Uint8Array && written.length > first.parameters * 4);
+    const second = locant.decoder(shaped, { safetensors: written });
+    const here = { tokens: cases[0].inputs.tokens.data, positions: positions.range(13), wanted: 'valid' };
+    assert.deepEqual(second.forward(here), first.forward(here), name);
+    assert.deepEqual(second.safetensors(), written);
+    first.dispose();
+    refuses(() => first.safetensors(), 'disposed', 'safetensors: the decoder has been disposed');
+    second.dispose();
+  }
+});
+
 // ---- files that lie ----------------------------------------------------------------------------------------------------
 
 const shape = { vocabulary: 4, width: 2, heads: 1, headDim: 2, feedForwardWidth: 2, layers: [{}] };

@@ -15,6 +15,7 @@ constexpr const char* kForward = "Decoder::forward";
 
 struct NormWeights {
   std::vector<float> weight, bias;  // [width]; bias empty under kRms
+  std::vector<float> given;         // under kRmsFromOne, where weight is 1 + given; empty otherwise
 };
 
 // y = W x + b.
@@ -68,6 +69,7 @@ struct Decoder::State {
   std::unique_ptr<Sinusoidal> sinusoidal;
   std::unique_ptr<GridSinusoidal> grid;
   std::unique_ptr<LearnedTable> table;
+  std::vector<float> table_given;                    // where the table was stretched: as it was before
   std::vector<std::shared_ptr<Rotation>> rotations;  // one for each plan that turns differently
   std::vector<Attention> attentions;                 // [layers]
   std::vector<Block> blocks;                         // [layers]
@@ -128,8 +130,10 @@ void Decoder::State::load(Weights& weights) {
     return Linear{matrix(name + ".weight", outputs, inputs), take(name + ".bias")};
   };
   const auto norm = [&](const std::string& name) {
-    NormWeights out{take(name + ".weight"), take(name + ".bias")};
+    NormWeights out{take(name + ".weight"), take(name + ".bias"), {}};
     if (config.norm == Norm::kRmsFromOne) {
+      out.given = out.weight;
+      weight_bytes += out.given.size() * sizeof(float);
       for (float& w : out.weight) w += 1.0f;
     }
     return out;
@@ -140,9 +144,11 @@ void Decoder::State::load(Weights& weights) {
   embedding = matrix("model.embed_tokens.weight", config.vocabulary, width);
   if (const auto* learned = std::get_if<TableConfig>(&config.input_position)) {
     const std::array<std::int64_t, 2> shape = {learned->rows, width};
-    table = std::make_unique<LearnedTable>(*learned, weights.require(kMake, "model.embed_positions.weight", shape));
+    const std::span<const float> values = weights.require(kMake, "model.embed_positions.weight", shape);
+    table = std::make_unique<LearnedTable>(*learned, values);
+    if (learned->past_end == PastEnd::kInterpolate) table_given.assign(values.begin(), values.end());
     weights.drop("model.embed_positions.weight");
-    weight_bytes += table->values().size() * sizeof(float);
+    weight_bytes += (table->values().size() + table_given.size()) * sizeof(float);
   } else if (const auto* waves = std::get_if<SinusoidalConfig>(&config.input_position)) {
     sinusoidal = std::make_unique<Sinusoidal>(*waves);
   } else if (const auto* both = std::get_if<GridSinusoidalConfig>(&config.input_position)) {
@@ -218,6 +224,53 @@ std::size_t Decoder::bytes() const noexcept {
   }
   if (s.sinusoidal) bytes += static_cast<std::size_t>(s.sinusoidal->prepared()) * static_cast<std::size_t>(s.config.width) * sizeof(float);
   return bytes;
+}
+
+Weights Decoder::weights() const {
+  const State& s = *state_;
+  Weights out;
+  const auto matrix = [&](const std::string& name, const simd::PackedMatrix& m) {
+    const std::span<float> to = out.add({name, {static_cast<std::int64_t>(m.outputs()), static_cast<std::int64_t>(m.inputs())}});
+    for (std::size_t o = 0; o < m.outputs(); ++o) m.read_row(o, to.subspan(o * m.inputs(), m.inputs()));
+  };
+  const auto vector = [&](const std::string& name, const std::vector<float>& values) {
+    if (values.empty()) return;
+    const std::span<float> to = out.add({name, {static_cast<std::int64_t>(values.size())}});
+    std::copy(values.begin(), values.end(), to.begin());
+  };
+  const auto linear = [&](const std::string& name, const Linear& l) {
+    matrix(name + ".weight", l.weight);
+    vector(name + ".bias", l.bias);
+  };
+  const auto norm = [&](const std::string& name, const NormWeights& n) {
+    vector(name + ".weight", n.given.empty() ? n.weight : n.given);
+    vector(name + ".bias", n.bias);
+  };
+  const bool after = s.config.norm_placement == NormPlacement::kBeforeAndAfter;
+  matrix("model.embed_tokens.weight", s.embedding);
+  if (s.table) {
+    const auto* as_given = std::get_if<TableConfig>(&s.config.input_position);
+    const std::span<float> to = out.add({"model.embed_positions.weight", {as_given->rows, s.config.width}});
+    std::copy_n((s.table_given.empty() ? s.table->values() : std::span<const float>(s.table_given)).begin(), to.size(), to.begin());
+  }
+  for (std::size_t i = 0; i < s.blocks.size(); ++i) {
+    const std::string layer = sentence("model.layers.", i, ".");
+    const Block& block = s.blocks[i];
+    norm(layer + "input_layernorm", block.before_attention);
+    linear(layer + "self_attn.q_proj", block.query);
+    linear(layer + "self_attn.k_proj", block.key);
+    linear(layer + "self_attn.v_proj", block.value);
+    linear(layer + "self_attn.o_proj", block.output);
+    if (after) norm(layer + "post_attention_layernorm", block.after_attention);
+    norm(layer + (after ? "pre_feedforward_layernorm" : "post_attention_layernorm"), block.before_feed_forward);
+    if (s.config.feed_forward == FeedForward::kGated) linear(layer + "mlp.gate_proj", block.gate);
+    linear(layer + "mlp.up_proj", block.up);
+    linear(layer + "mlp.down_proj", block.down);
+    if (after) norm(layer + "post_feedforward_layernorm", block.after_feed_forward);
+  }
+  norm("model.norm", s.last_norm);
+  if (s.config.embeddings == Embeddings::kSeparate) matrix("lm_head.weight", s.unembedding);
+  return out;
 }
 
 void Decoder::prepare(std::int64_t count) {

@@ -57,6 +57,10 @@ class Decoder {
   // Weights as laid out for the kernel, position tables and scratch.
   std::size_t bytes() const noexcept;
 
+  // A copy of the weights under the names of decoder_tensors(), to the bit as they were given: to be written by
+  // write_safetensors(). kOutOfMemory.
+  Weights weights() const;
+
   // Keeps the rotations and sinusoids of positions 0 .. count-1; others are computed when met, to the same bits.
   void prepare(std::int64_t count);
 

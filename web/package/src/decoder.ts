@@ -155,6 +155,12 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     memory.call('prepare', () => memory.done(handle.prepare(count)));
   }
 
+  safetensors(): Uint8Array {
+    const handle = handleOf(this, 'safetensors');
+    const { memory } = this.#context;
+    return memory.call('safetensors', () => memory.done(handle.safetensors()));
+  }
+
   cache(given?: Pick<CacheOptions, 'sequences' | 'capacity' | 'keys' | 'backward'>): Cache {
     const handle = handleOf(this, 'cache');
     const read = options('cache', given, ['sequences', 'capacity', 'keys', 'backward']);

@@ -1,7 +1,9 @@
 // Generation and prefill step by step, and as promises that give the page its turn between steps.
-import type { GeneratedRow, GenerateOptions, Generation, Integers, Progress, StepOptions } from '../types/locant.js';
+import type {
+  GeneratedRow, GenerateOptions, Generation, Integers, Progress, Sampled, SampleOptions, SamplingOptions, StepOptions,
+} from '../types/locant.js';
 import { LayerCache } from './cache.js';
-import { argumentFault, finite, honest, int32s, integer, maxPosition, result, show } from './check.js';
+import { argumentFault, finite, float32, honest, int32s, integer, maxPosition, options, result, show } from './check.js';
 import type { Context } from './context.js';
 import { makeError } from './errors.js';
 import type { Frame } from './memory.js';
@@ -33,16 +35,30 @@ export function promptsOf(call: string, prompts: unknown): WritePrompts {
   return (frame) => [frame.int32(all), frame.int32(lengths), rows.length];
 }
 
-/** What a generation is told, checked. */
-export function generationOf(call: string, given: GenerateOptions): object {
-  const { newTokens = 32, stopTokens = none, temperature = 0, topK = 0, topP = 1, seed = 0, prefillChunk = 512 } = given;
+function samplingOf(call: string, { temperature = 0, topK = 0, topP = 1, seed = 0 }: SamplingOptions): object {
   return {
-    newTokens: integer(call, 'newTokens', newTokens, 1, maxPosition),
-    stopTokens: int32s(call, 'stopTokens', stopTokens),
     temperature: finite(call, 'temperature', temperature),
     topK: integer(call, 'topK', topK, 0, maxPosition),
     topP: finite(call, 'topP', topP),
     seed: integer(call, 'seed', seed, 0, maxPosition),
+  };
+}
+
+export function sample({ memory }: Context, logits: Float32Array, given: SampleOptions | undefined): Sampled {
+  const call = 'sample';
+  float32(call, 'logits', logits);
+  const { row = 0, index = 0, ...sampling } = options(call, given, ['temperature', 'topK', 'topP', 'seed', 'row', 'index']);
+  const checked = { ...samplingOf(call, sampling), row: integer(call, 'row', row, 0, maxPosition), index: integer(call, 'index', index, 0, maxPosition) };
+  return memory.call(call, (frame) => memory.done(memory.raw.sample(frame.float32(logits), logits.length, checked)));
+}
+
+/** What a generation is told, checked. */
+export function generationOf(call: string, given: GenerateOptions): object {
+  const { newTokens = 32, stopTokens = none, prefillChunk = 512 } = given;
+  return {
+    newTokens: integer(call, 'newTokens', newTokens, 1, maxPosition),
+    stopTokens: int32s(call, 'stopTokens', stopTokens),
+    ...samplingOf(call, given),
     prefillChunk: integer(call, 'prefillChunk', prefillChunk, 1, maxPosition),
   };
 }

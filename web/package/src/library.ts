@@ -42,6 +42,8 @@ import type {
   Rotation,
   RotationOptions,
   RowInterpolation,
+  Sampled,
+  SampleOptions,
   SandwichOptions,
   ScoreTerm,
   ShawKeysOptions,
@@ -63,6 +65,7 @@ import {
 import { LayerCache } from './cache.js';
 import type { Context } from './context.js';
 import { TokenDecoder } from './decoder.js';
+import { sample } from './generation.js';
 import { llamaConfig } from './llama.js';
 import { Memory } from './memory.js';
 import { difference, random } from './numbers.js';
@@ -234,6 +237,10 @@ export class Library implements Locant {
 
   decoder(config: DecoderConfig, weights: DecoderWeights): Decoder {
     return new TokenDecoder(this.#context, config, weights);
+  }
+
+  sample(logits: Float32Array, options?: SampleOptions): Sampled {
+    return sample(this.#context, logits, options);
   }
 
   random(options: { readonly seed: number; readonly stream: string; readonly count: number }): Float32Array {

@@ -158,6 +158,7 @@ export interface RawPrefill extends Handle {
 }
 
 export interface RawDecoder extends Handle {
+  safetensors(): Uint8Array;
   parameters(): number;
   bytes(): number;
   prepare(count: number): void;
@@ -259,6 +260,7 @@ export interface Raw {
 
   lastTokens(block: Address): Int32Array;
   validTokens(block: Address): Int32Array;
+  sample(logits: Address, count: number, options: object): { token: number; tokens: Int32Array; shares: Float64Array };
   llamaConfig(parameters: object): { kvHeads: number; headDim: number; rotation: RawPlan };
   makeDecoder(options: object, weights: object): RawDecoder;
 }

@@ -135,6 +135,8 @@ export interface Locant {
   decoder(config: DecoderConfig, weights: DecoderWeights): Decoder;
   /** A decoder's configuration from the values of a Llama-shaped model's config.json. */
   llamaConfig(parameters: LlamaParameters): DecoderConfig;
+  /** One token by its logits, as `generate` draws it, and the tokens that it was drawn among. */
+  sample(logits: Float32Array, options?: SampleOptions): Sampled;
 
   /**
    * `count` numbers in [-1, 1) for examples and tests: value i is a function of (seed, stream, i) alone, the same bits on
@@ -1367,7 +1369,31 @@ export interface ForwardOptions extends Out {
   readonly mask?: CallMask;
 }
 
-export interface GenerateOptions {
+export interface SamplingOptions {
+  /** 0 (default): greedy. */
+  readonly temperature?: number;
+  /** 0 (default): no cut. Equal logits: the lower ids stay. */
+  readonly topK?: number;
+  /** 1 (default): no cut. */
+  readonly topP?: number;
+  /** Default 0. */
+  readonly seed?: number;
+}
+
+export interface SampleOptions extends SamplingOptions {
+  /** Row of the batch, and how many tokens it has got before this one: a draw is a function of logits, seed and these. */
+  readonly row?: number;
+  readonly index?: number;
+}
+
+export interface Sampled {
+  readonly token: number;
+  /** What was left after the cuts, most probable first. */
+  readonly tokens: Int32Array;
+  readonly shares: Float64Array;
+}
+
+export interface GenerateOptions extends SamplingOptions {
   /** One per row. */
   readonly prompts: readonly Integers[];
   /** Goes on with what it holds; left out: one that grows as needed. */
@@ -1376,14 +1402,6 @@ export interface GenerateOptions {
   readonly newTokens?: number;
   /** A row ends after one of these. */
   readonly stopTokens?: Integers;
-  /** 0 (default): greedy. */
-  readonly temperature?: number;
-  /** 0 (default): no cut. */
-  readonly topK?: number;
-  /** 1 (default): no cut. */
-  readonly topP?: number;
-  /** Default 0. */
-  readonly seed?: number;
   /** Prompt tokens of a row that go in at once: the split changes nothing but memory. Default 512, with promises 64. */
   readonly prefillChunk?: number;
 }
@@ -1565,6 +1583,8 @@ export interface Decoder extends Owned {
   /** Number of weights. */
   readonly parameters: number;
   bytes(): number;
+  /** The weights as a safetensors file, float32, under Hugging Face's names: what `decoder` reads again, to the bit. */
+  safetensors(): Uint8Array;
   /** Keeps the position tables of positions 0 .. count-1. */
   prepare(count: number): void;
   /** A cache of this decoder's shape. */
