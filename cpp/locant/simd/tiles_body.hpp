@@ -4,7 +4,8 @@
 // How many accumulators. A multiply-add has a latency of about 4 cycles and two may start in each, so 8 or
 // more independent sums must be under way; WebAssembly on x64 leaves 15 registers. 6 rows x 2 vectors = 12
 // sums, 2 registers for the panel and 1 for the row's number: 15. Without a fused multiply-add the product
-// needs a register of its own and 5 rows do better. With fewer rows the sums are split by depth ("phases").
+// needs a register of its own and one sum goes through memory: 3 % slower than 5 rows would be, and rows are
+// shared with SSE2, whose bits are the same. With fewer rows the sums are split by depth ("phases").
 #pragma once
 
 #include "locant/simd/tiles.hpp"
@@ -15,8 +16,6 @@ inline namespace LOCANT_SIMD_SET {
 
 #if defined(__AVX512F__)
 inline constexpr int kRows = 12;
-#elif defined(__wasm_simd128__) && !defined(__wasm_relaxed_simd__)
-inline constexpr int kRows = 6;
 #else
 inline constexpr int kRows = 6;
 #endif
