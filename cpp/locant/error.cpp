@@ -30,7 +30,10 @@ void Part::append_to(std::string& out) const {
   char buffer[32];
   switch (kind_) {
     case Kind::kText: out += text_; return;
-    case Kind::kNumber: std::snprintf(buffer, sizeof buffer, "%.9g", number_); break;
+    case Kind::kNumber:  // whole numbers (bytes, mostly) with all their digits
+      std::snprintf(buffer, sizeof buffer, std::floor(number_) == number_ && std::abs(number_) < 1e18 ? "%.0f" : "%.9g",
+                    number_);
+      break;
     case Kind::kSigned:
       std::snprintf(buffer, sizeof buffer, "%lld", static_cast<long long>(static_cast<std::int64_t>(bits_)));
       break;
@@ -50,17 +53,20 @@ void fail(ErrorCode code, const Part* parts, std::size_t count) { throw Error(co
 
 std::size_t checked_product(std::string_view call, std::string_view what,
                             std::initializer_list<std::int64_t> factors) {
-  std::size_t product = 1;
+  double bytes = sizeof(float);  // exact as far as it decides anything: below 2^53
   for (const std::int64_t factor : factors) {
     if (factor < 0) {
       throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " has a negative factor ", factor),
                   static_cast<double>(factor), 0);
     }
-    if (__builtin_mul_overflow(product, static_cast<std::size_t>(factor), &product) ||
-        static_cast<std::int64_t>(static_cast<std::size_t>(factor)) != factor) {
-      throw Error(ErrorCode::kArgument, sentence(call, ": ", what, " would pass the largest size, ", SIZE_MAX));
-    }
+    bytes *= static_cast<double>(factor);
   }
+  if (bytes >= static_cast<double>(SIZE_MAX)) {
+    throw Error(ErrorCode::kOutOfMemory, sentence(call, ": ", what, " would take ", bytes, " bytes, more than there are addresses"),
+                bytes, static_cast<double>(SIZE_MAX));
+  }
+  std::size_t product = 1;
+  for (const std::int64_t factor : factors) product *= static_cast<std::size_t>(factor);
   return product;
 }
 

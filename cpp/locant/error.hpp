@@ -99,7 +99,8 @@ template <class... Parts>
   detail::fail(code, list, sizeof...(parts));
 }
 
-// The product of the factors, or kArgument when it does not fit a std::size_t or a factor is negative.
+// How many values of four bytes the factors make. kArgument where one is negative; kOutOfMemory, with the bytes,
+// where the count or the bytes do not fit a std::size_t: no array of that size can be.
 std::size_t checked_product(std::string_view call, std::string_view what,
                             std::initializer_list<std::int64_t> factors);
 

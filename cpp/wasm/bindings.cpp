@@ -37,6 +37,7 @@ EMSCRIPTEN_BINDINGS(locant) {
   function("positionsDelta", &positions_delta);
   function("interpretPositions", &interpret_positions);
   function("runsOfTokens", &runs_of_token_kinds);
+  function("positionsForget", &forget_reply);
 
   function("makeSinusoidal", &make_sinusoidal, allow_raw_pointers());
   class_<Sinusoidal>("Sinusoidal")

@@ -6,18 +6,25 @@
 #include <new>
 #include <stdexcept>
 
+#include "locant/memory.hpp"
+
 namespace locant::wasm {
 namespace {
 
 struct Fault {
   std::uint32_t raised = 0;
-  std::string code, message;
+  const char* code = "";
+  std::string message;
   double value = 0, limit = 0;
 };
 Fault fault;
 
-// The last reply, in words; valid until the next one.
+// The last reply, and the words that describe it; valid until the next one.
+Positions replied;
 std::vector<std::int32_t> reply_words;
+
+// What operator new could not get last.
+std::size_t refused_bytes = 0;
 
 void raise(const char* code, std::string message, double value, double limit) noexcept {
   fault.code = code;
@@ -29,6 +36,17 @@ void raise(const char* code, std::string message, double value, double limit) no
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+// The library says of most requests which call made them (locant/memory.hpp); this is what is left.
+void raise_out_of_memory(double bytes) noexcept {
+  try {
+    out_of_memory("memory", bytes);
+  } catch (const Error& error) {
+    raise(to_string(error.code()), error.message(), error.value(), error.limit());
+  } catch (...) {  // no memory for the sentence either
+    raise("out-of-memory", {}, bytes, kNone);
+  }
+}
+
 }  // namespace
 
 void record_fault() noexcept {
@@ -36,20 +54,24 @@ void record_fault() noexcept {
     throw;
   } catch (const Error& error) {
     raise(to_string(error.code()), error.message(), error.value(), error.limit());
-  } catch (const std::bad_alloc&) {
-    raise(to_string(ErrorCode::kOutOfMemory), "memory could not be had", kNone, kNone);
-  } catch (const std::length_error&) {  // a vector of more bytes than there are addresses
-    raise(to_string(ErrorCode::kOutOfMemory), "memory could not be had", kNone, kNone);
+  } catch (const std::bad_alloc&) {  // of operator new below
+    raise_out_of_memory(static_cast<double>(refused_bytes));
+  } catch (const std::length_error&) {  // a vector of more bytes than one object may have, 2 GB: it does not say how many
+    raise_out_of_memory(static_cast<double>(std::numeric_limits<std::ptrdiff_t>::max()));
   } catch (const std::exception& error) {
     raise("internal", error.what(), kNone, kNone);
+  } catch (...) {  // thrown by JavaScript while a member of its objects was read
+    raise("argument", "options: a member could not be read", kNone, kNone);
   }
 }
+
+void refuse(std::size_t bytes) noexcept { refused_bytes = bytes; }
 
 Address fault_flag() noexcept { return reinterpret_cast<Address>(&fault.raised); }
 
 val take_fault() {
   Object object;
-  object.set("code", fault.code);
+  object.set("code", std::string(fault.code));
   object.set("message", fault.message);
   object.set("value", fault.value);
   object.set("limit", fault.limit);
@@ -68,45 +90,40 @@ void release(Address address) noexcept { std::free(reinterpret_cast<void*>(addre
 
 Positions read_positions(Address block) {
   const auto* words = reinterpret_cast<const std::int32_t*>(block);
-  const auto rows = static_cast<std::size_t>(words[0]), axes = static_cast<std::size_t>(words[1]),
-             tokens = static_cast<std::size_t>(words[2]);
+  const auto rows = static_cast<std::size_t>(words[0]), tokens = static_cast<std::size_t>(words[2]);
+  const std::int32_t axes = words[1];
   words += 3;
-  const auto take = [&](std::size_t count) {
-    std::vector<std::int32_t> out(words, words + count);
+  PositionArrays arrays = PositionArrays::with_room("positions", rows, static_cast<std::int64_t>(tokens), axes);
+  const auto take = [&](std::vector<std::int32_t>& into, std::size_t count) {
+    into.assign(words, words + count);
     words += count;
-    return out;
   };
-  PositionArrays arrays;
-  arrays.row_lengths = take(rows);
-  arrays.position.reserve(axes);
-  for (std::size_t axis = 0; axis < axes; ++axis) arrays.position.push_back(take(tokens));
-  arrays.order = take(tokens);
-  arrays.segment = take(tokens);
+  take(arrays.row_lengths, rows);
+  for (auto& axis : arrays.position) take(axis, tokens);
+  take(arrays.order, tokens);
+  take(arrays.segment, tokens);
   const auto* valid = reinterpret_cast<const std::uint8_t*>(words);
   arrays.valid.assign(valid, valid + tokens);
   return Positions::from_arrays(std::move(arrays));
 }
 
-Address reply(const Positions& positions) {
-  const auto rows = static_cast<std::size_t>(positions.rows()), axes = static_cast<std::size_t>(positions.axes());
-  const std::size_t tokens = positions.tokens();
+Address reply(Positions positions) {
+  replied = std::move(positions);
   reply_words.clear();
-  reply_words.reserve(3 + rows + (axes + 2) * tokens + (tokens + 3) / 4);
-  const auto put = [&](std::span<const std::int32_t> words) {
-    reply_words.insert(reply_words.end(), words.begin(), words.end());
-  };
-  const std::int32_t head[] = {positions.rows(), positions.axes(), static_cast<std::int32_t>(tokens)};
-  put(head);
-  for (std::int32_t r = 0; r < positions.rows(); ++r)
-    reply_words.push_back(static_cast<std::int32_t>(positions.row_length(r)));
-  for (std::int32_t axis = 0; axis < positions.axes(); ++axis) put(positions.position(axis));
-  put(positions.order());
-  put(positions.segment());
-  const std::size_t at = reply_words.size();
-  reply_words.resize(at + (tokens + 3) / 4);
-  if (tokens > 0) std::memcpy(&reply_words[at], positions.valid().data(), tokens);
+  const auto put = [](auto word) { reply_words.push_back(static_cast<std::int32_t>(word)); };
+  const auto put_address = [&](const auto* values) { put(reinterpret_cast<Address>(values)); };
+  put(replied.rows());
+  put(replied.axes());
+  put(replied.tokens());
+  put_address(replied.order().data());
+  put_address(replied.segment().data());
+  put_address(replied.valid().data());
+  for (std::int32_t axis = 0; axis < replied.axes(); ++axis) put_address(replied.position(axis).data());
+  for (std::int32_t r = 0; r < replied.rows(); ++r) put(replied.row_length(r));
   return reinterpret_cast<Address>(reply_words.data());
 }
+
+void forget_reply() noexcept { replied = Positions(); }
 
 void Object::set(const char* name, const val& value) { value_.set(name, value); }
 void Object::set(const char* name, double value) { value_.set(name, val(value)); }
@@ -186,3 +203,10 @@ val to_object(const std::vector<MethodDescription>& descriptions) {
 }
 
 }  // namespace locant::wasm
+
+// Replaces the library's, so that memory which could not be had is reported with its size wherever it was asked for.
+void* operator new(std::size_t size) {
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  locant::wasm::refuse(size);
+  throw std::bad_alloc();
+}

@@ -30,6 +30,8 @@ using emscripten::val;
 
 // Keeps the exception in flight as the fault that the facade then takes and throws.
 void record_fault() noexcept;
+// Keeps how many bytes operator new is about to throw std::bad_alloc for.
+void refuse(std::size_t bytes) noexcept;
 // Address of a word that is non-zero from a fault until take_fault().
 Address fault_flag() noexcept;
 // { code, message, value, limit }; value and limit are NaN where the fault is not about numbers.
@@ -62,14 +64,19 @@ inline std::span<const std::uint8_t> bytes(Address address, std::size_t count) {
   return {reinterpret_cast<const std::uint8_t*>(address), count};
 }
 
-// ---- Positions: one block of words ------------------------------------------------------------------------------------
+// ---- Positions ----------------------------------------------------------------------------------------------------------
 //
+// Coming in, one block of words:
 //   rows, axes, tokens, row lengths [rows], position [axes][tokens], order [tokens], segment [tokens],
 //   valid [tokens] as bytes
 
 Positions read_positions(Address block);
-// The block stays as it is until the next reply.
-Address reply(const Positions& positions);
+
+// Going out, words that say where the arrays are, so that they are copied once, by the facade:
+//   rows, axes, tokens, addresses of order, of segment, of valid (bytes), of position [axes], row lengths [rows]
+// All of it stays as it is until the next reply, or forget_reply().
+Address reply(Positions positions);
+void forget_reply() noexcept;
 
 // ---- Objects ----------------------------------------------------------------------------------------------------------
 

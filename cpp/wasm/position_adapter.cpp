@@ -41,14 +41,15 @@ Address positions_from(Address lengths, std::size_t rows, Address position, std:
                        Address order, std::size_t orders, Address segment, std::size_t segments, Address valid,
                        std::size_t valids) noexcept {
   return guarded([&] {
-    const auto copy = [](auto span) { return std::vector(span.begin(), span.end()); };
-    PositionArrays arrays;
-    arrays.row_lengths = copy(integers(lengths, rows));
+    const auto copy = [](auto& into, auto span) { into.assign(span.begin(), span.end()); };
+    PositionArrays arrays =
+        PositionArrays::with_room("positions", rows, static_cast<std::int64_t>(tokens), static_cast<std::int32_t>(axes));
+    copy(arrays.row_lengths, integers(lengths, rows));
     for (std::size_t axis = 0; axis < axes; ++axis)
-      arrays.position.push_back(copy(integers(position + axis * tokens * sizeof(std::int32_t), tokens)));
-    arrays.order = copy(integers(order, orders));
-    arrays.segment = copy(integers(segment, segments));
-    arrays.valid = copy(bytes(valid, valids));
+      copy(arrays.position[axis], integers(position + axis * tokens * sizeof(std::int32_t), tokens));
+    copy(arrays.order, integers(order, orders));
+    copy(arrays.segment, integers(segment, segments));
+    copy(arrays.valid, bytes(valid, valids));
     return reply(Positions::from_arrays(std::move(arrays)));
   });
 }

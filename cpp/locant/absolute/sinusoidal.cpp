@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
-#include <stdexcept>
+
+#include "locant/memory.hpp"
 
 #include "locant/position/angle.hpp"
 
@@ -94,17 +94,7 @@ void Sinusoidal::prepare(std::int64_t count) {
   if (count <= prepared_) return;
   const std::size_t values = checked_product(kCall, "the table", {count, config_.width});
   std::vector<float> grown;
-  const auto out_of_memory = [&]() {
-    const double bytes = static_cast<double>(values) * sizeof(float);
-    throw Error(ErrorCode::kOutOfMemory, sentence(kCall, ": could not get ", bytes, " bytes of memory"), bytes);
-  };
-  try {
-    grown.resize(values);
-  } catch (const std::bad_alloc&) {
-    out_of_memory();
-  } catch (const std::length_error&) {
-    out_of_memory();
-  }
+  with_memory(kCall, static_cast<double>(values) * sizeof(float), [&] { grown.resize(values); });
   std::copy(table_.begin(), table_.end(), grown.begin());
   for (std::int64_t p = prepared_; p < count; ++p) {
     float* row = grown.data() + static_cast<std::size_t>(p) * static_cast<std::size_t>(config_.width);

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "locant/memory.hpp"
+
 namespace locant {
 
 template <class Value>
@@ -15,10 +17,7 @@ std::unique_ptr<Value[], FreeAligned> aligned_zeros(std::string_view call, std::
     p = std::aligned_alloc(kBorder, bytes);
     if (p != nullptr) std::memset(p, 0, bytes);
   }
-  if (p == nullptr) {
-    const double bytes = static_cast<double>(count) * sizeof(Value);
-    throw Error(ErrorCode::kOutOfMemory, sentence(call, ": could not get ", bytes, " bytes of memory"), bytes);
-  }
+  if (p == nullptr) out_of_memory(call, static_cast<double>(count) * sizeof(Value));
   return std::unique_ptr<Value[], FreeAligned>(static_cast<Value*>(p));
 }
 

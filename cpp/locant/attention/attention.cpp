@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "locant/attention/attention_state.hpp"
+#include "locant/memory.hpp"
 
 namespace locant {
 namespace {
@@ -144,12 +145,8 @@ void Attention::attend(std::span<const float> q, const Positions& query_position
   try {
     const std::int32_t rows = query_positions.rows();
     const Mask mask = merged_mask(kCall, state.config.mask, call_mask, rows);
-    std::vector<std::size_t> queries, keys;
-    for (std::int32_t r = 0; r < rows; ++r) {
-      queries.push_back(query_positions.row_length(r));
-      keys.push_back(key_positions.row_length(r));
-    }
-    const auto visible = split_visible(kCall, mask.visible, queries, keys);
+    const std::vector<std::size_t> queries = query_positions.row_lengths(), keys = key_positions.row_lengths();
+    const auto visible = split_visible(kCall, visible_of(state.config.mask, call_mask), queries, keys);
     const Rotation* rotation = state.config.rotation.get();
     if (rotation != nullptr) {
       rotation->require_positions(kCall, query_positions);
@@ -178,8 +175,8 @@ void Attention::attend(std::span<const float> q, const Positions& query_position
       state.kernel.attend(row);
     }
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kOutOfMemory, sentence(kCall, ": could not get memory for the masks of ",
-                                                  key_positions.tokens(), " keys"));
+    // All that is large has said so itself: these are the lists of the rows.
+    out_of_memory(kCall, query_positions.rows() * (2.0 * sizeof(std::size_t) + sizeof(std::span<std::uint8_t>)));
   }
 }
 
@@ -202,12 +199,8 @@ std::vector<ScoreParts> Attention::explain(std::span<const float> q, const Posit
                   static_cast<std::int64_t>(query_positions.tokens()) - 1);
   }
   const Mask mask = merged_mask(kCall, config.mask, call_mask, rows);
-  std::vector<std::size_t> queries, keys;
-  for (std::int32_t r = 0; r < rows; ++r) {
-    queries.push_back(query_positions.row_length(r));
-    keys.push_back(key_positions.row_length(r));
-  }
-  const auto visible = split_visible(kCall, mask.visible, queries, keys);
+  const std::vector<std::size_t> queries = query_positions.row_lengths(), keys = key_positions.row_lengths();
+  const auto visible = split_visible(kCall, visible_of(config.mask, call_mask), queries, keys);
   const float* turned_q = state.turned_queries(q, query_positions);
   const float* turned_k = state.turned_keys(k, key_positions);
   const auto head_dim = static_cast<std::size_t>(shape.head_dim);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "locant/attention/cache_state.hpp"
+#include "locant/memory.hpp"
 
 namespace locant {
 namespace {
@@ -14,9 +15,12 @@ namespace {
 std::size_t slack(std::size_t rows) { return rows / 8 + KeyValueStore::kPanel; }
 
 std::size_t valid_tokens(const Positions& tokens, std::int32_t row) {
+  if (tokens.all_valid()) return tokens.row_length(row);
   const auto valid = tokens.valid().subspan(tokens.row_begin(row), tokens.row_length(row));
   return valid.size() - static_cast<std::size_t>(std::count(valid.begin(), valid.end(), std::uint8_t{0}));
 }
+
+bool before_segment(const SegmentEnd& end, std::int32_t segment) noexcept { return end.segment < segment; }
 
 void require_turnable(const char* call, const Rotation* rotation) {
   if (rotation == nullptr) return;
@@ -56,14 +60,46 @@ void CachedSequence::compact() noexcept {
   cut(to);
 }
 
-void CachedSequence::make_room(std::int32_t axes, std::size_t count) {
-  const std::size_t room = count <= order.capacity() ? 0 : std::max(count, 2 * order.capacity());
+SegmentEnd CachedSequence::end_of(std::int32_t which) const noexcept {
+  const auto at = std::lower_bound(ends.begin(), ends.end(), which, before_segment);
+  return at != ends.end() && at->segment == which ? *at : SegmentEnd{.segment = which};
+}
+
+void CachedSequence::set_end(const SegmentEnd& end) noexcept {
+  const auto at = std::lower_bound(ends.begin(), ends.end(), end.segment, before_segment);
+  const bool is_there = at != ends.end() && at->segment == end.segment;
+  if (end.rows == 0) {
+    if (is_there) ends.erase(at);
+  } else if (is_there) {
+    *at = end;
+  } else {
+    ends.insert(at, end);
+  }
+}
+
+bool CachedSequence::remove(std::size_t slot) noexcept {
+  valid[slot] = 0;
+  --rows;
+  const auto end = std::lower_bound(ends.begin(), ends.end(), segment[slot], before_segment);
+  if (--end->rows == 0) {
+    ends.erase(end);
+    return true;
+  }
+  bool is_inside = order[slot] < end->order && position[0][slot] < end->position;
+  for (const auto& axis : position) is_inside = is_inside && axis[slot] < end->furthest;
+  return is_inside;
+}
+
+void CachedSequence::make_room(std::int32_t axes, std::size_t count, std::size_t segments) {
   if (rows == 0) position.resize(static_cast<std::size_t>(axes));
-  if (room == 0 && position.back().capacity() >= count) return;
-  for (auto& axis : position) axis.reserve(std::max(room, order.capacity()));
-  order.reserve(room);
-  segment.reserve(room);
-  valid.reserve(room);
+  const auto grow = [](auto& array, std::size_t wanted) {
+    if (wanted > array.capacity()) array.reserve(std::max(wanted, 2 * array.capacity()));
+  };
+  for (auto& axis : position) grow(axis, count);
+  grow(order, count);
+  grow(segment, count);
+  grow(valid, count);
+  grow(ends, ends.size() + segments);
 }
 
 void CachedSequence::cut(std::size_t count) noexcept {
@@ -76,12 +112,22 @@ void CachedSequence::cut(std::size_t count) noexcept {
 }
 
 void CachedSequence::find_ends() {
+  // As many segments as before or fewer, so that nothing is allocated; runs of one are looked up once.
   ends.clear();
-  for (std::size_t s = 0; s < slots(); ++s) {
-    if (valid[s] == 0) continue;
-    SegmentEnd& end = ends[segment[s]];
-    end.order = std::max(end.order, order[s]);
-    end.position = std::max(end.position, position[0][s]);
+  for (std::size_t slot = 0; slot < slots();) {
+    if (valid[slot] == 0) {
+      ++slot;
+      continue;
+    }
+    SegmentEnd end = end_of(segment[slot]);
+    for (; slot < slots() && (valid[slot] == 0 || segment[slot] == end.segment); ++slot) {
+      if (valid[slot] == 0) continue;
+      end.order = std::max(end.order, order[slot]);
+      end.position = std::max(end.position, position[0][slot]);
+      for (const auto& axis : position) end.furthest = std::max(end.furthest, axis[slot]);
+      ++end.rows;
+    }
+    set_end(end);
   }
 }
 
@@ -130,13 +176,23 @@ Cache::Cache(CacheConfig config) : state_(std::make_unique<State>()) {
   require_range("Cache", "layers", config.layers, 1, 65536);
   require_range("Cache", "sequences", config.sequences, 1, 1 << 20);
   require_range("Cache", "rows", config.rows, config.capacity == Capacity::kFixed ? 1 : 0, kMaxPosition);
+  require_range("Cache", "layers x sequences", std::int64_t{config.layers} * config.sequences, 1, 1 << 24);
   config.shape.heads = shape.heads;
   state_->config = config;
+  auto reserved = static_cast<std::size_t>(config.rows);
+  if (config.capacity == Capacity::kFixed) reserved += slack(reserved);
+  const double stores = static_cast<double>(config.layers) * config.sequences;
+  const double bytes =
+      stores * (sizeof(KeyValueStore) + KeyValueStore(shape.kv_heads, shape.head_dim, shape.value_dim).bytes_of(reserved));
+  with_memory("Cache", bytes, [&] { make(reserved); });
+}
+
+void Cache::make(std::size_t reserved) {
+  const CacheConfig& config = state_->config;
+  const AttentionShape& shape = config.shape;
   state_->plans.resize(static_cast<std::size_t>(config.layers));
   state_->written.assign(static_cast<std::size_t>(config.layers), 0);
   state_->sequences.resize(static_cast<std::size_t>(config.sequences));
-  auto reserved = static_cast<std::size_t>(config.rows);
-  if (config.capacity == Capacity::kFixed) reserved += slack(reserved);
   for (CachedSequence& sequence : state_->sequences) {
     sequence.position.resize(1);
     sequence.layers.reserve(static_cast<std::size_t>(config.layers));
@@ -173,8 +229,8 @@ std::size_t Cache::bytes() const noexcept {
 
 Positions Cache::positions(std::int32_t sequence) const {
   const CachedSequence& s = state_->sequence("Cache::positions", sequence);
-  PositionArrays arrays;
-  arrays.position.resize(s.position.size());
+  PositionArrays arrays = PositionArrays::with_room("Cache::positions", 1, static_cast<std::int64_t>(s.rows),
+                                                    static_cast<std::int32_t>(s.position.size()));
   arrays.row_lengths = {static_cast<std::int32_t>(s.rows)};
   for (std::size_t slot = 0; slot < s.slots(); ++slot) {
     if (s.valid[slot] == 0) continue;
@@ -187,29 +243,22 @@ Positions Cache::positions(std::int32_t sequence) const {
 
 Positions Cache::next(std::span<const std::int32_t> counts, std::span<const std::int32_t> sequences) const {
   if (!sequences.empty()) require_size("Cache::next", "sequences", sequences.size(), counts.size(), "one for each count");
-  PositionArrays arrays;
-  arrays.position.resize(static_cast<std::size_t>(std::max(state_->axes, 1)));
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0) {
+      require_range("Cache::next", sentence("the count of sequence ", sequences.empty() ? static_cast<std::int32_t>(i) : sequences[i]),
+                    counts[i], 0, kMaxPosition);
+    }
+    total += counts[i];
+  }
+  PositionArrays arrays = PositionArrays::with_room("Cache::next", counts.size(), total, std::max(state_->axes, 1));
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::int32_t index = sequences.empty() ? static_cast<std::int32_t>(i) : sequences[i];
     const CachedSequence& s = state_->sequence("Cache::next", index);
-    require_range("Cache::next", sentence("the count of sequence ", index), counts[i], 0, kMaxPosition);
     // Only the last segment goes on, at one past its largest position over all axes.
-    std::int64_t position = 0, order = 0;
-    std::int32_t segment = 0;
-    for (std::size_t slot = s.slots(); slot-- > 0;) {
-      if (s.valid[slot] == 0) continue;
-      segment = s.segment[slot];
-      break;
-    }
-    if (const auto end = s.ends.find(segment); end != s.ends.end()) {
-      order = std::int64_t{end->second.order} + 1;
-      position = std::int64_t{end->second.position} + 1;
-      for (std::size_t a = 1; a < s.position.size(); ++a) {
-        for (std::size_t slot = 0; slot < s.slots(); ++slot) {
-          if (s.valid[slot] && s.segment[slot] == segment) position = std::max(position, std::int64_t{s.position[a][slot]} + 1);
-        }
-      }
-    }
+    const std::int32_t segment = s.rows == 0 ? 0 : s.segment.back();
+    const SegmentEnd end = s.end_of(segment);
+    const std::int64_t position = std::int64_t{end.furthest} + 1, order = std::int64_t{end.order} + 1;
     const std::int64_t furthest = std::max(position, order) + counts[i] - 1;
     if (counts[i] > 0 && furthest > kMaxPosition) {
       throw Error(ErrorCode::kPositionRange,
@@ -229,101 +278,137 @@ Positions Cache::next(std::span<const std::int32_t> counts, std::span<const std:
 
 // ---- steps --------------------------------------------------------------------------------------------
 
-CacheStep Cache::begin(const Positions& tokens, std::span<const std::int32_t> sequences) {
+void Cache::State::check_step(const Positions& tokens, std::span<const std::int32_t> given) {
   constexpr const char* kCall = "Cache::begin";
-  State& state = *state_;
-  if (state.open && state.layers_written < state.written.size()) state.settle(kCall);  // throws
-  const auto rows = static_cast<std::size_t>(tokens.rows());
-  if (!sequences.empty()) require_size(kCall, "sequences", sequences.size(), rows, "one for each row of tokens");
-  CacheStep step;
-  step.positions_ = tokens;
-  step.sequences_.assign(sequences.begin(), sequences.end());
-  if (sequences.empty()) {
-    step.sequences_.resize(rows);
-    std::iota(step.sequences_.begin(), step.sequences_.end(), 0);
-  }
-  if (state.axes != 0 && tokens.axes() != state.axes) {
+  if (axes != 0 && tokens.axes() != axes) {
     throw Error(ErrorCode::kArgument, sentence(kCall, ": the tokens have ", tokens.axes(), " position axes, the cache holds ",
-                state.axes), tokens.axes(), state.axes);
+                axes), tokens.axes(), axes);
   }
-
-  // All checks before any change.
-  std::vector<std::uint8_t> taken(state.sequences.size(), 0);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const std::int32_t index = step.sequences_[r];
-    const CachedSequence& s = state.sequence(kCall, index);
-    if (std::exchange(taken[static_cast<std::size_t>(index)], 1) != 0) {
-      fail(ErrorCode::kArgument, kCall, ": sequence ", index, " is named by two rows of tokens");
+  next_rows.clear();
+  next_changes.clear();
+  ++begun;
+  for (std::int32_t r = 0; r < tokens.rows(); ++r) {
+    StepRow row;
+    row.sequence = given.empty() ? r : given[static_cast<std::size_t>(r)];
+    row.added = valid_tokens(tokens, r);
+    row.first_change = next_changes.size();
+    CachedSequence& s = sequence(kCall, row.sequence);
+    if (std::exchange(s.named_by, begun) == begun) {
+      fail(ErrorCode::kArgument, kCall, ": sequence ", row.sequence, " is named by two rows of tokens");
     }
-    const auto row = static_cast<std::int32_t>(r);
-    const std::size_t needed = s.rows + valid_tokens(tokens, row);
-    if (needed > state.limit()) {
+    if (s.rows + row.added > limit()) {
       throw Error(ErrorCode::kCacheFull,
-                  sentence(kCall, ": sequence ", index, " holds ", s.rows, " rows and ", needed - s.rows,
-                           " more would pass its capacity of ", state.limit()),
-                  static_cast<double>(needed), static_cast<double>(state.limit()));
+                  sentence(kCall, ": sequence ", row.sequence, " holds ", s.rows, " rows and ", row.added,
+                           " more would pass its capacity of ", limit()),
+                  static_cast<double>(s.rows + row.added), static_cast<double>(limit()));
     }
-    std::unordered_map<std::int32_t, SegmentEnd> ends = s.ends;
-    for (std::size_t t = tokens.row_begin(row); t < tokens.row_end(row); ++t) {
+    Change* change = nullptr;  // of the segment that the tokens before were of
+    for (std::size_t t = tokens.row_begin(r); t < tokens.row_end(r); ++t) {
       if (tokens.valid()[t] == 0) continue;
-      SegmentEnd& end = ends[tokens.segment()[t]];
+      const std::int32_t segment = tokens.segment()[t];
+      if (change == nullptr || change->after.segment != segment) {
+        const auto first = next_changes.begin() + static_cast<std::ptrdiff_t>(row.first_change);
+        auto at = std::lower_bound(first, next_changes.end(), segment,
+                                   [](const Change& c, std::int32_t which) { return c.after.segment < which; });
+        if (at == next_changes.end() || at->after.segment != segment) {
+          const SegmentEnd end = s.end_of(segment);
+          row.new_segments += end.rows == 0 ? 1 : 0;
+          at = next_changes.insert(at, {end, end});
+        }
+        change = &*at;
+      }
+      SegmentEnd& end = change->after;
       const std::int32_t order = tokens.order()[t], position = tokens.position()[t];
       if (order <= end.order) {
         throw Error(ErrorCode::kOrder,
-                    sentence(kCall, ": token ", t, " of sequence ", index, " has order ", order,
+                    sentence(kCall, ": token ", t, " of sequence ", row.sequence, " has order ", order,
                              ", but its segment already reaches ", end.order),
                     order, end.order);
       }
-      if (position < end.position && state.config.backward == BackwardPositions::kRefuse) {
+      if (position < end.position && config.backward == BackwardPositions::kRefuse) {
         throw Error(ErrorCode::kOrder,
-                    sentence(kCall, ": token ", t, " of sequence ", index, " stands at position ", position,
+                    sentence(kCall, ": token ", t, " of sequence ", row.sequence, " stands at position ", position,
                              ", but its segment already reaches ", end.position,
                              " (an offset that goes backwards; allow it in the configuration if it is meant)"),
                     position, end.position);
       }
       end.order = order;
       end.position = std::max(end.position, position);
+      for (std::int32_t a = 0; a < tokens.axes(); ++a) end.furthest = std::max(end.furthest, tokens.position(a)[t]);
+      ++end.rows;
     }
+    next_rows.push_back(row);
   }
-  // Room, which may fail but changes nothing that can be seen.
-  for (std::size_t r = 0; r < rows; ++r) {
-    CachedSequence& s = state.sequences[static_cast<std::size_t>(step.sequences_[r])];
-    const std::size_t added = valid_tokens(tokens, static_cast<std::int32_t>(r));
-    s.make_room(tokens.axes(), s.slots() + added);
-    if (s.slots() + added <= s.layers.front().capacity() && s.slots() + added <= s.layers.back().capacity()) continue;
-    s.compact();
-    const std::size_t needed = s.slots() + added;
-    std::size_t room = needed;
-    if (state.config.capacity == Capacity::kGrowing) room = std::max(needed, needed + needed / 2);
-    for (KeyValueStore& layer : s.layers) {
-      if (layer.capacity() < needed) layer.reserve(room);
+}
+
+void Cache::State::reserve_layers(CachedSequence& s, std::size_t rows) const {
+  // All that grows, and beside it the old place of one layer at a time.
+  double grown = 0, moved = 0;
+  for (const KeyValueStore& layer : s.layers) {
+    if (layer.capacity() >= rows) continue;
+    grown += layer.bytes_of(rows) - static_cast<double>(layer.bytes());
+    moved = std::max(moved, static_cast<double>(layer.bytes()));
+  }
+  require_memory("Cache::begin", grown + moved);
+  for (KeyValueStore& layer : s.layers) layer.reserve(rows);
+}
+
+CacheStep Cache::begin(Positions tokens, std::span<const std::int32_t> sequences) {
+  constexpr const char* kCall = "Cache::begin";
+  State& state = *state_;
+  if (state.open && state.layers_written < state.written.size()) state.settle(kCall);  // throws
+  const auto rows = static_cast<std::size_t>(tokens.rows());
+  if (!sequences.empty()) require_size(kCall, "sequences", sequences.size(), rows, "one for each row of tokens");
+  // All checks before any change, and all room before any token, so that what follows cannot fail.
+  state.check_step(tokens, sequences);
+  CacheStep step;
+  step.sequences_.reserve(rows);
+  for (const State::StepRow& row : state.next_rows) step.sequences_.push_back(row.sequence);
+  for (State::StepRow& row : state.next_rows) {
+    CachedSequence& s = state.sequences[static_cast<std::size_t>(row.sequence)];
+    const auto fits = [&] {
+      const std::size_t needed = s.slots() + row.added;
+      return needed <= s.layers.front().capacity() && needed <= s.layers.back().capacity();
+    };
+    if (!fits()) s.compact();
+    if (!fits()) {
+      const std::size_t needed = s.slots() + row.added;
+      try {
+        state.reserve_layers(s, state.config.capacity == Capacity::kGrowing ? needed + needed / 2 : needed);
+      } catch (const Error&) {  // no more than what is needed, then
+        state.reserve_layers(s, needed);
+      }
     }
+    s.make_room(tokens.axes(), s.slots() + row.added, row.new_segments);
+    row.slots_before = s.slots();
   }
 
   state.settle(kCall);
   state.axes = tokens.axes();
-  state.step_sequences = step.sequences_;
-  state.slots_before.clear();
+  std::swap(state.step_rows, state.next_rows);
+  std::swap(state.changes, state.next_changes);
+  std::size_t change = 0;
   for (std::size_t r = 0; r < rows; ++r) {
-    CachedSequence& s = state.sequences[static_cast<std::size_t>(step.sequences_[r])];
-    state.slots_before.push_back(s.slots());
-    const auto row = static_cast<std::int32_t>(r);
-    for (std::size_t t = tokens.row_begin(row); t < tokens.row_end(row); ++t) {
+    const State::StepRow& row = state.step_rows[r];
+    CachedSequence& s = state.sequences[static_cast<std::size_t>(row.sequence)];
+    const auto which = static_cast<std::int32_t>(r);
+    for (std::size_t t = tokens.row_begin(which); t < tokens.row_end(which); ++t) {
       if (tokens.valid()[t] == 0) continue;
       for (std::int32_t a = 0; a < tokens.axes(); ++a) s.position[static_cast<std::size_t>(a)].push_back(tokens.position(a)[t]);
       s.order.push_back(tokens.order()[t]);
       s.segment.push_back(tokens.segment()[t]);
       s.valid.push_back(1);
-      ++s.rows;
-      SegmentEnd& end = s.ends[tokens.segment()[t]];
-      end.order = std::max(end.order, tokens.order()[t]);
-      end.position = std::max(end.position, tokens.position()[t]);
+    }
+    s.rows += row.added;
+    for (const std::size_t end = r + 1 < rows ? state.step_rows[r + 1].first_change : state.changes.size(); change < end; ++change) {
+      s.set_end(state.changes[change].after);
     }
     for (KeyValueStore& layer : s.layers) layer.resize(s.slots());
   }
   state.open = true;
   std::fill(state.written.begin(), state.written.end(), std::uint8_t{0});
   state.layers_written = 0;
+  step.positions_ = std::move(tokens);
   step.serial_ = state.serial;
   return step;
 }
@@ -333,14 +418,19 @@ void Cache::cancel(const CacheStep& step) {
   if (!state.open || step.serial_ != state.serial) {
     fail(ErrorCode::kCacheState, "Cache::cancel: this step is not the open one");
   }
-  for (std::size_t r = 0; r < state.step_sequences.size(); ++r) {
-    CachedSequence& s = state.sequences[static_cast<std::size_t>(state.step_sequences[r])];
-    s.cut(state.slots_before[r]);
-    s.find_ends();
+  std::size_t change = 0;
+  bool is_empty = true;
+  for (std::size_t r = 0; r < state.step_rows.size(); ++r) {
+    const State::StepRow& row = state.step_rows[r];
+    CachedSequence& s = state.sequences[static_cast<std::size_t>(row.sequence)];
+    s.cut(row.slots_before);
+    const std::size_t end = r + 1 < state.step_rows.size() ? state.step_rows[r + 1].first_change : state.changes.size();
+    for (; change < end; ++change) s.set_end(state.changes[change].before);
+    is_empty = is_empty && s.rows == 0;
   }
   state.open = false;
   ++state.serial;
-  state.forget_plans_if_empty();
+  if (is_empty) state.forget_plans_if_empty();
 }
 
 // ---- changes ------------------------------------------------------------------------------------------
@@ -371,19 +461,17 @@ void Cache::evict(std::int32_t sequence, std::span<const std::size_t> rows) {
   }
   state_->settle("Cache::evict");
   std::size_t row = 0, at = 0;
+  bool ends_hold = true;
   for (std::size_t slot = 0; slot < s.slots() && at < rows.size(); ++slot) {
-    if (s.valid[slot] == 0) continue;
-    if (row++ == rows[at]) {
-      s.valid[slot] = 0;
-      ++at;
-    }
+    if (s.valid[slot] == 0 || row++ != rows[at]) continue;
+    ends_hold = s.remove(slot) && ends_hold;
+    ++at;
   }
-  s.rows -= rows.size();
   std::size_t tail = s.slots();  // holes at the end need not wait
   while (tail > 0 && s.valid[tail - 1] == 0) --tail;
   s.cut(tail);
-  s.find_ends();
-  state_->forget_plans_if_empty();
+  if (!ends_hold) s.find_ends();
+  if (s.rows == 0) state_->forget_plans_if_empty();
 }
 
 void Cache::keep_window(std::int32_t sequence, std::size_t sinks, std::size_t window) {
@@ -408,6 +496,14 @@ void Cache::fork(std::int32_t from, std::int32_t to) {
   CachedSequence& target = state_->sequence("Cache::fork", to);
   if (state_->open && state_->layers_written < state_->written.size()) state_->settle("Cache::fork");  // throws
   if (from == to) return;
+  double bytes = 0;
+  for (const KeyValueStore& layer : source.layers) bytes += static_cast<double>(layer.bytes());
+  CachedSequence copy = with_memory("Cache::fork", bytes, [&] { return copy_of(source); });
+  state_->settle("Cache::fork");
+  target = std::move(copy);
+}
+
+CachedSequence Cache::copy_of(const CachedSequence& source) const {
   CachedSequence copy;
   copy.position = source.position;
   copy.order = source.order;
@@ -422,8 +518,7 @@ void Cache::fork(std::int32_t from, std::int32_t to) {
     copy.layers.back().reserve(layer.capacity());
     copy.layers.back().assign(layer);
   }
-  state_->settle("Cache::fork");
-  target = std::move(copy);
+  return copy;
 }
 
 namespace {

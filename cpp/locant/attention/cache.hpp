@@ -31,6 +31,8 @@
 
 namespace locant {
 
+struct CachedSequence;  // cache_state.hpp
+
 enum class Capacity { kFixed, kGrowing };
 // kRotated: keys are stored turned by their layer's plan (fast; the plan is then the cache's for good).
 // kUnrotated: keys are stored as given and turned at every use, so plan and positions may change freely.
@@ -66,7 +68,8 @@ class Cache {
  public:
   struct State;  // cache_state.hpp
 
-  // kArgument for sizes out of range; kOutOfMemory with the bytes asked for.
+  // kArgument for sizes out of range, or more than 2^24 layers x sequences; kOutOfMemory with the bytes asked for
+  // in all, before any of them is touched.
   explicit Cache(CacheConfig config);
   ~Cache();
   Cache(Cache&&) noexcept;
@@ -88,9 +91,10 @@ class Cache {
   // `tokens` belongs to sequences[r] (none given: sequence r).
   // Errors, all leaving the cache as it was: kCacheFull; kOrder where an order is not above all orders of its
   // segment, or a position goes backwards and config().backward refuses; kCacheState where the step before
-  // was not written by every layer; kOutOfMemory.
-  CacheStep begin(const Positions& tokens, std::span<const std::int32_t> sequences = {});
-  // Takes the rows of the open step back, as if begin() had not been called.
+  // was not written by every layer; kOutOfMemory. Costs what the new tokens cost, whatever is held (growing and
+  // closing holes, now and then, aside).
+  CacheStep begin(Positions tokens, std::span<const std::int32_t> sequences = {});
+  // Takes the rows of the open step back, as if begin() had not been called. Costs what they cost.
   void cancel(const CacheStep& step);
 
   // Keeps the first `rows` rows (rewind after speculation). kCacheState where there are fewer.
@@ -120,6 +124,9 @@ class Cache {
 
  private:
   friend class Attention;
+  void make(std::size_t reserved);
+  CachedSequence copy_of(const CachedSequence& source) const;
+
   std::unique_ptr<State> state_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "locant/attention/attention_state.hpp"
 #include "locant/attention/cache_state.hpp"
+#include "locant/memory.hpp"
 
 namespace locant {
 namespace {
@@ -31,7 +32,8 @@ void require_same_shape(const AttentionShape& attention, const AttentionShape& c
 
 // The columns of an explicit mask are rows of the cache; the kernel's are slots.
 std::vector<std::uint8_t> by_slots(std::span<const std::uint8_t> by_rows, std::size_t queries, const CachedSequence& s) {
-  std::vector<std::uint8_t> out(queries * s.slots(), 0);
+  std::vector<std::uint8_t> out;
+  with_memory(kCall, static_cast<double>(queries) * static_cast<double>(s.slots()), [&] { out.resize(queries * s.slots()); });
   for (std::size_t q = 0; q < queries; ++q) {
     std::size_t row = 0;
     for (std::size_t slot = 0; slot < s.slots(); ++slot) {
@@ -66,7 +68,11 @@ void turn_all(const CachedSequence& s, const KeyValueStore& store, const Rotatio
                      const AttentionShape& shape, KeyValueStore& out) {
   const auto heads = static_cast<std::size_t>(shape.kv_heads);
   const auto head_dim = static_cast<std::size_t>(shape.head_dim), value_dim = static_cast<std::size_t>(shape.value_dim);
-  std::vector<float> keys(s.slots() * heads * head_dim), values(s.slots() * heads * value_dim);
+  std::vector<float> keys, values;
+  with_memory(kCall, static_cast<double>(s.slots()) * static_cast<double>(heads * (head_dim + value_dim)) * sizeof(float), [&] {
+    keys.resize(s.slots() * heads * head_dim);
+    values.resize(s.slots() * heads * value_dim);
+  });
   for (std::size_t slot = 0; slot < s.slots(); ++slot) {
     for (std::size_t g = 0; g < heads; ++g) {
       store.read_key(static_cast<std::int32_t>(g), slot, keys.data() + (slot * heads + g) * head_dim);
@@ -119,12 +125,10 @@ void Attention::attend(std::span<const float> q, std::span<const float> k, std::
   }
   try {
     const Mask mask = merged_mask(kCall, state.config.mask, call_mask, tokens.rows());
-    std::vector<std::size_t> queries, keys;
-    for (std::int32_t r = 0; r < tokens.rows(); ++r) {
-      queries.push_back(tokens.row_length(r));
-      keys.push_back(held.sequences[static_cast<std::size_t>(step.sequences_[static_cast<std::size_t>(r)])].rows);
-    }
-    const auto visible = split_visible(kCall, mask.visible, queries, keys);
+    const std::vector<std::size_t> queries = tokens.row_lengths();
+    std::vector<std::size_t> keys;
+    for (const std::int32_t index : step.sequences_) keys.push_back(held.sequences[static_cast<std::size_t>(index)].rows);
+    const auto visible = split_visible(kCall, visible_of(state.config.mask, call_mask), queries, keys);
     const Rotation* rotation = state.config.rotation.get();
     if (rotation != nullptr) rotation->require_positions(kCall, tokens);
     state.prepare_write();
@@ -160,7 +164,8 @@ void Attention::attend(std::span<const float> q, std::span<const float> k, std::
       state.kernel.attend(row);
     }
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kOutOfMemory, sentence(kCall, ": could not get memory for the keys of ", tokens.rows(), " sequences"));
+    // All that is large has said so itself: these are the lists of the rows.
+    out_of_memory(kCall, static_cast<double>(tokens.rows()) * (2 * sizeof(std::size_t) + sizeof(std::span<std::uint8_t>)));
   }
   if (rotated) held.plans[l] = {true, state.config.rotation};
   held.written[l] = 1;

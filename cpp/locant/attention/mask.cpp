@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "locant/memory.hpp"
+
 namespace locant {
 
 void require_mask(std::string_view call, const Mask& mask) {
@@ -15,14 +17,17 @@ void require_mask(std::string_view call, const Mask& mask) {
 }
 
 Mask merged_mask(std::string_view call, const Mask& mask, const CallMask& added, std::int32_t rows) {
-  Mask merged = mask;
-  if (!added.prefix.empty()) merged.prefix.assign(added.prefix.begin(), added.prefix.end());
-  if (!added.visible.empty()) merged.visible.assign(added.visible.begin(), added.visible.end());
+  const std::span<const std::int32_t> prefix = added.prefix.empty() ? std::span(mask.prefix) : added.prefix;
+  Mask merged{mask.direction, mask.window, mask.chunk, {prefix.begin(), prefix.end()}, {}};
   require_mask(call, merged);
   if (merged.prefix.size() > 1) {
     require_size(call, "prefixes", merged.prefix.size(), static_cast<std::size_t>(rows), "one for each row");
   }
   return merged;
+}
+
+std::span<const std::uint8_t> visible_of(const Mask& mask, const CallMask& added) noexcept {
+  return added.visible.empty() ? std::span(mask.visible) : added.visible;
 }
 
 std::vector<std::span<const std::uint8_t>> split_visible(std::string_view call, std::span<const std::uint8_t> visible,
@@ -57,7 +62,8 @@ Visibility::Visibility(const Mask& mask, std::int32_t row, TokenView queries, To
   if (!mask.prefix.empty()) {
     prefix_ = mask.prefix[mask.prefix.size() == 1 ? 0 : static_cast<std::size_t>(row)];
   }
-  key_blocks_.reserve((keys_.size() + kKeyBlock - 1) / kKeyBlock);
+  const std::size_t blocks = (keys_.size() + kKeyBlock - 1) / kKeyBlock;
+  with_memory("attend", static_cast<double>(blocks * sizeof(Summary)), [&] { key_blocks_.reserve(blocks); });
   for (std::size_t k = 0; k < keys_.size(); k += kKeyBlock) {
     key_blocks_.push_back(summarise(keys_, k, std::min(k + kKeyBlock, keys_.size())));
   }

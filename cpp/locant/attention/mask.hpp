@@ -61,8 +61,11 @@ struct CallMask {
   std::span<const std::uint8_t> visible;
 };
 
-// The mask in force for one call over `rows` rows. kShape where a prefix is neither one number nor one a row.
+// The mask in force for one call over `rows` rows, but for the explicit one, which is visible_of(): it may be large and
+// is not copied. kShape where a prefix is neither one number nor one a row.
 Mask merged_mask(std::string_view call, const Mask& mask, const CallMask& added, std::int32_t rows);
+
+std::span<const std::uint8_t> visible_of(const Mask& mask, const CallMask& added) noexcept;
 
 // Cuts an explicit mask into the parts of its rows, queries[r] x keys[r] values each; empty parts where the mask
 // is empty. kShape where it holds another number of values.

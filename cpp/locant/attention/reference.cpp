@@ -76,7 +76,7 @@ void reference_attend(const AttentionConfig& config, std::span<const float> q, c
     query_counts.push_back(query_positions.row_length(r));
     key_counts.push_back(key_positions.row_length(r));
   }
-  const auto visible = split_visible(kCall, mask.visible, query_counts, key_counts);
+  const auto visible = split_visible(kCall, visible_of(config.mask, call_mask), query_counts, key_counts);
   const RotaryPlan* plan = config.rotation ? &config.rotation->plan() : nullptr;
   const double scale = config.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim))) *
                        (plan && !config.scale ? plan->softmax_scale_factor : 1);

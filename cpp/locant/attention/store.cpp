@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
-#include "locant/error.hpp"
+#include "locant/memory.hpp"
 #include "locant/simd/tiles.hpp"
 #include "locant/simd/transpose.hpp"
 
@@ -46,16 +45,20 @@ std::size_t KeyValueStore::bytes() const noexcept {
   return static_cast<std::size_t>(kv_heads_) * (capacity_ * row * sizeof(float) + capacity_ / kPanel);
 }
 
+namespace {
+// For `rows` rows: whole tiles, without an overflow.
+std::size_t panels_of(std::size_t rows) noexcept { return (rows / kTile + (rows % kTile != 0)) * (kTile / kPanel); }
+}  // namespace
+
+double KeyValueStore::bytes_of(std::size_t rows) const noexcept {
+  return static_cast<double>(kv_heads_) * static_cast<double>(panels_of(rows)) *
+         (static_cast<double>(kPanel) * sizeof(float) * static_cast<double>(key_depth_ + value_stride_) + 1);
+}
+
 void KeyValueStore::reserve(std::size_t rows) {
   if (rows <= capacity_) return;
-  // In double first: on a 32-bit target the bytes may not fit the type that would hold them.
-  const std::size_t panels = (rows / kTile + (rows % kTile != 0)) * (kTile / kPanel);
-  const double bytes = static_cast<double>(kv_heads_) * static_cast<double>(panels) *
-                       (static_cast<double>(kPanel) * sizeof(float) * static_cast<double>(key_depth_ + value_stride_) + 1);
-  if (bytes > static_cast<double>(std::numeric_limits<std::size_t>::max() / 2)) {
-    throw Error(ErrorCode::kOutOfMemory,
-                sentence("cache: ", rows, " rows of ", kv_heads_, " heads need ", bytes, " bytes of memory"), bytes);
-  }
+  require_memory("cache", bytes_of(rows));
+  const std::size_t panels = panels_of(rows);
   const std::size_t heads = static_cast<std::size_t>(kv_heads_), capacity = panels * kPanel;
   const std::size_t depth = key_depth_, stride = value_stride_;
   AlignedFloats keys = aligned_zeros<float>("cache", heads * capacity * depth);

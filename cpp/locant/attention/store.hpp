@@ -27,6 +27,8 @@ class KeyValueStore {
   std::size_t rows() const noexcept { return rows_; }
   std::size_t capacity() const noexcept { return capacity_; }
   std::size_t bytes() const noexcept;
+  // What a capacity for `rows` rows takes; in double, since a std::size_t may not hold it.
+  double bytes_of(std::size_t rows) const noexcept;
 
   // Makes room for `rows` rows in all, keeping what is there. Error kOutOfMemory with the bytes asked for,
   // nothing changed. Never shrinks.

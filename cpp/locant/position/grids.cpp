@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "locant/memory.hpp"
+
 namespace locant {
 namespace {
 
@@ -99,10 +101,10 @@ Positions grid_positions(const ImageGrid& grid) {
            " tokens, the largest row has ", kMaxPosition);
   }
 
-  std::vector<std::int32_t> rows, columns;
   const std::size_t tokens = patches + (grid.class_token == ClassToken::kNone ? 0 : 1);
-  rows.reserve(tokens);
-  columns.reserve(tokens);
+  PositionArrays arrays = PositionArrays::with_room(kCall, 1, static_cast<std::int64_t>(tokens), 2);
+  std::vector<std::int32_t>& rows = arrays.position[0];
+  std::vector<std::int32_t>& columns = arrays.position[1];
   const auto add = [&](std::int32_t row, std::int32_t column) {
     rows.push_back(row);
     columns.push_back(column);
@@ -118,10 +120,7 @@ Positions grid_positions(const ImageGrid& grid) {
     }
   }
   if (grid.class_token == ClassToken::kLast) add(0, 0);
-  PositionArrays arrays;
-  arrays.row_lengths = {static_cast<std::int32_t>(rows.size())};
-  arrays.position.push_back(std::move(rows));
-  arrays.position.push_back(std::move(columns));
+  arrays.row_lengths = {static_cast<std::int32_t>(tokens)};
   if (grid.axes == GridAxes::kColumnRow) std::swap(arrays.position[0], arrays.position[1]);
   return Positions::from_arrays(std::move(arrays));
 }
@@ -130,6 +129,7 @@ Positions multimodal_positions(std::span<const std::vector<Run>> rows, AfterGrid
   constexpr const char* kCall = "multimodal_positions";
   std::vector<RowBuilder> built;
   std::size_t longest = 0;
+  std::int64_t widest = 0, sum = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     std::int64_t tokens = 0;
     for (const Run& run : rows[r]) {
@@ -137,9 +137,13 @@ Positions multimodal_positions(std::span<const std::vector<Run>> rows, AfterGrid
       const auto* grid = std::get_if<GridRun>(&run);
       tokens +=
           grid != nullptr ? std::int64_t{grid->frames} * grid->height * grid->width : std::get<TextRun>(run).tokens;
-      require_range(kCall, sentence("the length of row ", r), tokens, 0, kMaxPosition);
+      if (tokens > kMaxPosition) require_range(kCall, sentence("the length of row ", r), tokens, 0, kMaxPosition);
     }
+    widest = std::max(widest, tokens);
+    sum += tokens;
   }
+  // The rows one by one (three axes each), and beside them the batch.
+  require_memory(kCall, static_cast<double>(sum) * 12 + static_cast<double>(rows.size()) * static_cast<double>(widest) * 21);
   for (const std::vector<Run>& runs : rows) {
     RowBuilder& row = built.emplace_back();
     for (const Run& run : runs) {
@@ -151,8 +155,7 @@ Positions multimodal_positions(std::span<const std::vector<Run>> rows, AfterGrid
     }
     longest = std::max(longest, row.axis[0].size());
   }
-  PositionArrays arrays;
-  arrays.position.resize(3);
+  PositionArrays arrays = PositionArrays::with_room(kCall, rows.size(), static_cast<std::int64_t>(rows.size() * longest), 3);
   for (const RowBuilder& row : built) {
     const std::size_t padding = longest - row.axis[0].size();
     const auto pad = [&] {

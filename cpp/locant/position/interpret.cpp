@@ -349,8 +349,7 @@ void Reader::build() {
   for (const Finding& finding : out.findings) {
     if (finding.grade == Grade::kContradiction) return;
   }
-  PositionArrays arrays;
-  arrays.position.resize(static_cast<std::size_t>(out.axes));
+  PositionArrays arrays = PositionArrays::with_room("interpret", static_cast<std::size_t>(out.rows), out.rows * out.columns, out.axes);
   for (std::int32_t r = 0; r < out.rows; ++r) {
     const auto& documents = out.row[static_cast<std::size_t>(r)].documents;
     // A row that continues a cache continues the order of its tokens as well, in its first document.

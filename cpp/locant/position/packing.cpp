@@ -33,10 +33,9 @@ Positions positions_from_segment_ids(std::int64_t rows, std::int64_t columns, st
   constexpr const char* kCall = "positions_from_segment_ids";
   require_range(kCall, "rows", rows, 0, kMaxPosition);
   require_range(kCall, "columns", columns, 0, kMaxPosition);
-  require_size(kCall, "segment ids", segment_ids.size(), checked_product(kCall, "the segment ids", {rows, columns}),
-               sentence(rows, " rows x ", columns, " columns"));
-  PositionArrays arrays;
-  arrays.position.resize(1);
+  const std::size_t tokens = checked_product(kCall, "the segment ids", {rows, columns});
+  require_size(kCall, "segment ids", segment_ids.size(), tokens, sentence(rows, " rows x ", columns, " columns"));
+  PositionArrays arrays = PositionArrays::with_room(kCall, static_cast<std::size_t>(rows), static_cast<std::int64_t>(tokens));
   arrays.row_lengths.assign(static_cast<std::size_t>(rows), static_cast<std::int32_t>(columns));
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto ids = segment_ids.subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));

@@ -41,6 +41,10 @@ struct PositionArrays {
   std::vector<std::int32_t> order;                  // [tokens]; empty: arrival order in the segment
   std::vector<std::int32_t> segment;                // [tokens]; empty: all 0
   std::vector<std::uint8_t> valid;                  // [tokens]; empty: all valid
+
+  // Empty arrays with room for that many rows, tokens and axes, all of which Positions then takes over. kOutOfMemory
+  // with the bytes, before any of them is touched.
+  static PositionArrays with_room(const char* call, std::size_t rows, std::int64_t tokens, std::int32_t axes = 1);
 };
 
 class Positions {
@@ -82,6 +86,8 @@ class Positions {
   std::size_t row_end(std::int32_t r) const noexcept { return row_begin_[static_cast<std::size_t>(r) + 1]; }
   std::size_t row_length(std::int32_t r) const noexcept { return row_end(r) - row_begin(r); }
   std::size_t longest_row() const noexcept;
+  // The length of every row.
+  std::vector<std::size_t> row_lengths() const;
 
   // [tokens] each.
   std::span<const std::int32_t> position(std::int32_t axis = 0) const;
@@ -107,6 +113,9 @@ class Positions {
   friend bool operator==(const Positions&, const Positions&) = default;
 
  private:
+  // Copies tokens first .. first+count-1 of all rows as one further row of `to`.
+  void append(PositionArrays& to, std::size_t first, std::size_t count) const;
+
   std::vector<std::size_t> row_begin_{0};
   std::vector<std::vector<std::int32_t>> position_{1};
   std::vector<std::int32_t> order_, segment_;

@@ -4,10 +4,9 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <new>
-#include <stdexcept>
 #include <utility>
 
+#include "locant/memory.hpp"
 #include "locant/rotary/turn.hpp"
 
 namespace locant {
@@ -86,15 +85,12 @@ void Rotation::prepare(std::int64_t count) {
     }
     return table;
   };
-  try {
+  const double bytes = static_cast<double>(size) * sizeof(float) * (plan_.xpos ? 2 : 1);
+  with_memory(kCall, bytes, [&] {
     std::vector<float> query = grown(query_table_, RotationRole::kQuery);
     if (plan_.xpos) key_table_ = grown(key_table_, RotationRole::kKey);
     query_table_ = std::move(query);
-  } catch (const std::bad_alloc&) {
-    fail(ErrorCode::kOutOfMemory, kCall, ": a table of ", count, " positions needs ", size * sizeof(float), " bytes");
-  } catch (const std::length_error&) {
-    fail(ErrorCode::kOutOfMemory, kCall, ": a table of ", count, " positions needs ", size * sizeof(float), " bytes");
-  }
+  });
   prepared_ = count;
 }
 

@@ -20,7 +20,7 @@ import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import { makeError } from './errors.js';
 import type { Memory } from './memory.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleOf, isOwned, OwnedObject, refuseStrangers } from './owned.js';
 import { positionsOf, readPositions, writePositions } from './positions.js';
 import type { RawLearnedTable, RawSinusoidal } from './raw.js';
 
@@ -75,6 +75,10 @@ abstract class Encoding<H extends RawEncoding> extends OwnedObject<H> {
   protected readonly memory: Memory;
   readonly width: number;
 
+  static {
+    refuseStrangers('encoding', this, isOwned);
+  }
+
   protected constructor({ memory, census }: Context, name: string, width: number, handle: H) {
     super(census, name, handle);
     this.memory = memory;
@@ -123,6 +127,10 @@ abstract class Encoding<H extends RawEncoding> extends OwnedObject<H> {
 }
 
 export class SinusoidalEncoding extends Encoding<RawSinusoidal> implements Sinusoidal {
+  static {
+    refuseStrangers('Sinusoidal', this, isOwned);
+  }
+
   constructor(context: Context, given: SinusoidalOptions) {
     const call = 'sinusoidal';
     const { memory } = context;
@@ -169,6 +177,10 @@ export class TableEncoding extends OwnedObject<RawLearnedTable> implements Learn
   readonly parameterCount: number;
   // Whether fit() may drop tokens, so that only the library can say how many results there are.
   readonly #truncates: boolean;
+
+  static {
+    refuseStrangers('LearnedTable', this, (value) => #memory in value);
+  }
 
   constructor({ memory, census }: Context, given: LearnedTableOptions) {
     const call = 'learnedTable';

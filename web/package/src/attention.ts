@@ -19,7 +19,7 @@ import {
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import type { Frame, Memory } from './memory.js';
-import { handleBeside, handleOf, OwnedObject } from './owned.js';
+import { handleBeside, handleOf, OwnedObject, refuseStrangers } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { Address, RawAttention } from './raw.js';
 import { writePlan } from './rotary.js';
@@ -81,13 +81,17 @@ export function layerOf(context: Context, call: string, at: string, given: Omit<
   };
 }
 
-/** The mask of one call, copied in: address and count of prefix and of visible. */
-export function writeMask(frame: Frame, call: string, given: CallMask | undefined): [Address, number, Address, number] {
+/** What a call adds to the mask, checked. */
+export function callMaskOf(call: string, given: CallMask | undefined): { readonly lengths: Int32Array; readonly marks: Uint8Array } {
   const { prefix, visible } = options(`${call}: mask`, given, ['prefix', 'visible']);
   const lengths = prefix === undefined ? noInts : int32s(call, 'mask.prefix', prefix);
   const marks = visible === undefined ? noBytes : flags(call, 'mask.visible', visible);
-  return [frame.int32(lengths), lengths.length, frame.bytes(marks), marks.length];
+  return { lengths, marks };
 }
+
+/** The same copied in: address and count of prefix and of visible. */
+export const writeMask = (frame: Frame, { lengths, marks }: ReturnType<typeof callMaskOf>): [Address, number, Address, number] =>
+  [frame.int32(lengths), lengths.length, frame.bytes(marks), marks.length];
 
 export class AttentionLayer extends OwnedObject<RawAttention> implements Attention {
   readonly #context: Context;
@@ -96,6 +100,10 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
   readonly kvHeads: number;
   readonly headDim: number;
   readonly valueDim: number;
+
+  static {
+    refuseStrangers('Attention', this, (value) => #memory in value);
+  }
 
   constructor(context: Context, given: AttentionOptions) {
     const call = 'attention';
@@ -144,11 +152,12 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
       options(call, given, ['q', 'k', 'v', 'positions', 'queryPositions', 'mask', 'out']);
     const keys = positionsOf(call, 'positions', positions).tokens;
     const queries = queryPositions === undefined ? keys : positionsOf(call, 'queryPositions', queryPositions).tokens;
+    const added = callMaskOf(call, mask);
     const into = this.#tensors(call, q, queries, k, v, keys, out);
     return this.#memory.call(call, (frame) => {
       const keyBlock = writePositions(frame, this.#memory, call, 'positions', positions);
       const queryBlock = queryPositions === undefined ? 0 : writePositions(frame, this.#memory, call, 'queryPositions', queryPositions);
-      const marks = writeMask(frame, call, mask);
+      const marks = writeMask(frame, added);
       const [tensors, at] = this.#write(frame, q, k, v, into.length);
       this.#memory.done(handle.attend(tensors, queryBlock, keyBlock, ...marks));
       return frame.copyTo(into, at);
@@ -165,9 +174,10 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
     const serial = stepOf(call, cache, step);
     integer(call, 'layer', layer, 0, cache.layers - 1);
     const { tokens } = step.positions;
+    const added = callMaskOf(call, mask);
     const into = this.#tensors(call, q, tokens, k, v, tokens, out);
     return this.#memory.call(call, (frame) => {
-      const marks = writeMask(frame, call, mask);
+      const marks = writeMask(frame, added);
       const [tensors, at] = this.#write(frame, q, k, v, into.length);
       this.#memory.done(handle.attendCached(cacheHandle, serial, layer, tensors, ...marks));
       return frame.copyTo(into, at);
@@ -181,8 +191,7 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
       options(call, given, ['q', 'k', 'positions', 'queryPositions', 'requests', 'mask']);
     const keys = positionsOf(call, 'positions', positions).tokens;
     const queries = queryPositions === undefined ? keys : positionsOf(call, 'queryPositions', queryPositions).tokens;
-    this.#queries(call, q, queries);
-    this.#keys(call, k, keys);
+    const added = callMaskOf(call, mask);
     if (!Array.isArray(requests)) argumentFault(`${call}: requests is ${show(requests)}, expected an array`);
     const pairs = Int32Array.from(Array.from(requests as readonly unknown[]).flatMap((request: unknown, i: number) => {
       const { head, query } = options<{ head: number; query: number }>(`${call}: requests[${i}]`, request as never, ['head', 'query']);
@@ -191,10 +200,12 @@ export class AttentionLayer extends OwnedObject<RawAttention> implements Attenti
         integer(call, `requests[${i}].query`, query, 0, queries - 1),
       ];
     }));
+    this.#queries(call, q, queries);
+    this.#keys(call, k, keys);
     return this.#memory.call(call, (frame) => {
       const keyBlock = writePositions(frame, this.#memory, call, 'positions', positions);
       const queryBlock = queryPositions === undefined ? keyBlock : writePositions(frame, this.#memory, call, 'queryPositions', queryPositions);
-      const marks = writeMask(frame, call, mask);
+      const marks = writeMask(frame, added);
       const [tensors] = this.#write(frame, q, k, new Float32Array(0), 0);
       return this.#memory.done(handle.explain(tensors, queryBlock, keyBlock, frame.int32(pairs), requests.length, ...marks));
     });

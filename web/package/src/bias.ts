@@ -25,7 +25,7 @@ import { argumentFault, choice, finite, flags, float32, float64, integer, maxPos
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import { makeError } from './errors.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleOf, isOwned, OwnedObject, refuseStrangers } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { RawTerms } from './raw.js';
 
@@ -33,6 +33,10 @@ const none = new Float32Array(0);
 
 abstract class Term extends OwnedObject<RawTerms> {
   protected readonly context: Context;
+
+  static {
+    refuseStrangers('term', this, isOwned);
+  }
 
   constructor(context: Context, call: string, checked: object, table: Float32Array = none) {
     const { memory, census } = context;
@@ -51,6 +55,10 @@ abstract class Term extends OwnedObject<RawTerms> {
 }
 
 export class Score extends Term implements ScoreTerm {
+  static {
+    refuseStrangers('ScoreTerm', this, isOwned);
+  }
+
   get needsContent(): boolean {
     return handleOf<RawTerms>(this, 'needsContent').needsContent();
   }

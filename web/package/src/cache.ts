@@ -4,7 +4,7 @@ import { argumentFault, choice, int32s, integer, maxPosition, mostHeads, options
 import type { Context } from './context.js';
 import { makeError } from './errors.js';
 import type { Memory } from './memory.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleOf, OwnedObject, refuseStrangers } from './owned.js';
 import { positionsOf, readPositions, writePositions } from './positions.js';
 import type { RawCache } from './raw.js';
 
@@ -44,6 +44,10 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   readonly valueDim: number;
   readonly layers: number;
   readonly sequences: number;
+
+  static {
+    refuseStrangers('Cache', this, (value) => #memory in value);
+  }
 
   /** A cache of these options, or of a decoder's shape where `make` makes it. */
   constructor({ memory, census }: Context, call: string, given: CacheOptions, make?: (checked: object) => RawCache) {
@@ -136,6 +140,7 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   }
 
   truncate(rows: number, given?: { readonly sequence?: number }): void {
+    handleOf(this, 'truncate');
     const { sequence = 0 } = options('truncate', given, ['sequence']);
     integer('truncate', 'rows', rows, 0, maxPosition);
     this.#call('truncate', (handle) => handle.truncate(this.#sequence('truncate', sequence), rows));
@@ -152,6 +157,7 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   }
 
   keepWindow(given: { readonly sinks: number; readonly window: number; readonly sequence?: number }): void {
+    handleOf(this, 'keepWindow');
     const { sinks, window, sequence = 0 } = options('keepWindow', given, ['sinks', 'window', 'sequence']);
     integer('keepWindow', 'sinks', sinks, 0, maxPosition);
     integer('keepWindow', 'window', window, 0, maxPosition);
@@ -163,6 +169,7 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   }
 
   fork(from: number, to: number): void {
+    handleOf(this, 'fork');
     integer('fork', 'from', from, 0, this.sequences - 1);
     integer('fork', 'to', to, 0, this.sequences - 1);
     this.#call('fork', (handle) => handle.fork(from, to));
@@ -175,9 +182,9 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   }
 
   shift(given: { readonly first: number; readonly last: number; readonly delta: number; readonly sequence?: number; readonly positionsIn?: PositionsIn }): void {
+    const handle = handleOf(this, 'shift');
     const { first, last, delta, sequence = 0, positionsIn = 'rotation-or-score' } =
       options('shift', given, ['first', 'last', 'delta', 'sequence', 'positionsIn']);
-    const handle = handleOf(this, 'shift');
     this.#run('shift', first, last, sequence);
     integer('shift', 'delta', delta, -maxPosition, maxPosition);
     const where = choice('shift', 'positionsIn', positionsIn, positionsIns);
@@ -185,9 +192,9 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   }
 
   divide(given: { readonly first: number; readonly last: number; readonly divisor: number; readonly sequence?: number; readonly positionsIn?: PositionsIn }): void {
+    const handle = handleOf(this, 'divide');
     const { first, last, divisor, sequence = 0, positionsIn = 'rotation-or-score' } =
       options('divide', given, ['first', 'last', 'divisor', 'sequence', 'positionsIn']);
-    const handle = handleOf(this, 'divide');
     this.#run('divide', first, last, sequence);
     integer('divide', 'divisor', divisor, 1, maxPosition);
     const where = choice('divide', 'positionsIn', positionsIn, positionsIns);
@@ -195,8 +202,8 @@ export class LayerCache extends OwnedObject<RawCache> implements Cache {
   }
 
   read(given: { readonly row: number; readonly sequence?: number; readonly layer?: number; readonly kvHead?: number }): { readonly key: Float32Array; readonly value: Float32Array } {
-    const { row, sequence = 0, layer = 0, kvHead = 0 } = options('read', given, ['row', 'sequence', 'layer', 'kvHead']);
     const handle = handleOf(this, 'read');
+    const { row, sequence = 0, layer = 0, kvHead = 0 } = options('read', given, ['row', 'sequence', 'layer', 'kvHead']);
     integer('read', 'row', row, 0, this.rows(this.#sequence('read', sequence)) - 1);
     integer('read', 'layer', layer, 0, this.layers - 1);
     integer('read', 'kvHead', kvHead, 0, this.kvHeads - 1);

@@ -129,7 +129,11 @@ export function int32s(call: string, name: string, value: unknown, code: 'argume
 
 /** Ones and zeros, as a Uint8Array. */
 export function flags(call: string, name: string, value: unknown): Uint8Array {
-  if (value instanceof Uint8Array) return honest(call, name, value);
+  if (value instanceof Uint8Array) {
+    const other = honest(call, name, value).findIndex((entry) => entry > 1);
+    if (other >= 0) argumentFault(`${call}: ${name}[${other}] is ${value[other]}, expected 1 or 0`, value[other]);
+    return value;
+  }
   if (!Array.isArray(value)) {
     argumentFault(`${call}: ${name} is ${show(value)}, expected a Uint8Array or an array of booleans`);
   }

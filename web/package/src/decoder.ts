@@ -21,14 +21,14 @@ import type {
   WantedTokens,
 } from '../types/locant.js';
 import { gridNames, gridOf, sinusoidNames, sinusoidOf, tableNames, tableOf } from './absolute.js';
-import { layerOf, requireHeads, writeMask } from './attention.js';
+import { callMaskOf, layerOf, requireHeads, writeMask } from './attention.js';
 import { LayerCache } from './cache.js';
 import { argumentFault, choice, finite, int32s, integer, maxPosition, options, result, show, honest } from './check.js';
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import { makeError } from './errors.js';
 import { cacheOf, generateNames, generationOf, promptsOf, rowsOf, StepGeneration, stepOptionsOf, StepPrefill, withCache } from './generation.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleOf, OwnedObject, refuseStrangers } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { RawDecoder } from './raw.js';
 
@@ -130,6 +130,10 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
   readonly layers: number;
   readonly parameters: number;
 
+  static {
+    refuseStrangers('Decoder', this, (value) => #context in value);
+  }
+
   constructor(context: Context, config: DecoderConfig, weights: DecoderWeights) {
     const call = 'decoder';
     const { memory, census } = context;
@@ -206,7 +210,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     const into = result(call, out, count, `${indices.length} wanted tokens x ${this.vocabulary}`);
     return memory.call(call, (frame) => {
       const block = writePositions(frame, memory, call, 'positions', positions);
-      const marks = writeMask(frame, call, mask);
+      const marks = writeMask(frame, callMaskOf(call, mask));
       const at = frame.reserve(count * 4);
       const idsAt = frame.int32(ids);
       const wantedAt = frame.int32(indices);

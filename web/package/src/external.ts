@@ -17,7 +17,7 @@ async function moduleOf(source: WasmSource | undefined): Promise<WebAssembly.Mod
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return compile(source, `${source.byteLength} bytes`);
   if (typeof source === 'string' || source instanceof URL) return fromResponse(await fetched(String(source)));
   if (source !== null && typeof source === 'object' && 'arrayBuffer' in source) return fromResponse(source);
-  throw makeError('load', `load: wasm is ${show(source)}, expected an address, a Response, bytes or a WebAssembly.Module`);
+  throw makeError('argument', `load: wasm is ${show(source)}, expected an address, a Response, bytes or a WebAssembly.Module`);
 }
 
 async function fetched(address: string): Promise<ResponseLike> {

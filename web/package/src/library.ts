@@ -69,7 +69,7 @@ import { sample } from './generation.js';
 import { llamaConfig } from './llama.js';
 import { Memory } from './memory.js';
 import { difference, random } from './numbers.js';
-import { Census } from './owned.js';
+import { Census, refuseStrangers } from './owned.js';
 import { Builders } from './positions.js';
 import type { Raw } from './raw.js';
 import {
@@ -81,6 +81,10 @@ export class Library implements Locant {
   readonly kernel: Kernel;
   readonly positions: PositionBuilders;
   readonly #context: Context;
+
+  static {
+    refuseStrangers('Locant', this, (value) => #context in value);
+  }
 
   constructor(raw: Raw) {
     const memory = new Memory(raw);

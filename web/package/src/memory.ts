@@ -17,6 +17,12 @@ const roundUp = (bytes: number): number => Math.ceil(bytes / border) * border;
 function typed(call: string, fault: unknown): unknown {
   if (fault instanceof LocantError) return fault;
   const said = fault instanceof Error ? fault.message : String(fault);
+  if (fault instanceof RangeError && /allocation|array length|array buffer/i.test(said)) {
+    return makeError('out-of-memory', `${call}: no memory for the result: ${said}`, undefined, undefined, { cause: fault });
+  }
+  if (fault instanceof Error && fault.name === 'BindingError' && /deleted/.test(said)) {
+    return makeError('disposed', `${call}: an object of the call was disposed while the call read its options`, undefined, undefined, { cause: fault });
+  }
   return fault instanceof WebAssembly.RuntimeError
     ? makeError('internal', `${call}: the module gave up on these arguments: ${said}`, undefined, undefined, { cause: fault })
     : makeError('argument', `${call}: an argument could not be taken over: ${said}`, undefined, undefined, { cause: fault });
@@ -115,6 +121,8 @@ export class Memory {
   /** Makes one call: `body` fills the frame, calls the module, checks it with `done` and copies results out. */
   call<T>(call: string, body: (frame: Frame) => T): T {
     const frame = new Frame(this);
+    // A getter of somebody's options may make a call within this one.
+    const [outer, used] = [this.#call, this.#scratchUsed];
     this.#call = call;
     try {
       return body(frame);
@@ -122,7 +130,8 @@ export class Memory {
       throw typed(call, fault);
     } finally {
       frame.release();
-      this.#scratchUsed = 0;
+      this.#scratchUsed = used;
+      this.#call = outer;
     }
   }
 

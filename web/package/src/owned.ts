@@ -12,6 +12,28 @@ export class Census {
   });
 }
 
+/**
+ * Makes the methods and getters of a class answer with a sentence where they are called on something else: a method that
+ * was passed on without its object, or a Proxy. (Private fields would throw a TypeError that names none of this.)
+ */
+export function refuseStrangers(kind: string, type: { readonly prototype: object }, isOne: (value: object) => boolean): void {
+  type Method = (this: unknown, ...given: unknown[]) => unknown;
+  const guarded = (name: string, method: Method): Method => function (this: unknown, ...given) {
+    if (typeof this !== 'object' || this === null || !isOne(this)) {
+      throw makeError('argument', `${name} was called on something that is no ${kind} of this library`);
+    }
+    return method.apply(this, given);
+  };
+  for (const key of Reflect.ownKeys(type.prototype)) {
+    const property = Object.getOwnPropertyDescriptor(type.prototype, key)!;
+    if (key === 'constructor') continue;
+    const name = typeof key === 'symbol' ? 'dispose' : key;
+    if (property.get) property.get = guarded(name, property.get);
+    else property.value = guarded(name, property.value as Method);
+    Object.defineProperty(type.prototype, key, property);
+  }
+}
+
 export abstract class OwnedObject<H extends Handle> {
   readonly #census: Census;
   readonly #name: string;
@@ -61,6 +83,11 @@ export abstract class OwnedObject<H extends Handle> {
         writable: true,
       });
     }
+    refuseStrangers('object', this, OwnedObject.isOne);
+  }
+
+  static isOne(value: object): boolean {
+    return #handle in value;
   }
 
   declare [Symbol.dispose]: () => void;
@@ -68,3 +95,4 @@ export abstract class OwnedObject<H extends Handle> {
 
 export const handleOf = OwnedObject.handleOf;
 export const handleBeside = OwnedObject.handleBeside;
+export const isOwned = OwnedObject.isOne;

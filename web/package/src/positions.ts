@@ -15,6 +15,7 @@ import type {
 import { argumentFault, choice, finite, flags, int32s, integer, maxPosition, options, show } from './check.js';
 import { makeError } from './errors.js';
 import { inPackageNames, type Frame, type Memory } from './memory.js';
+import { refuseStrangers } from './owned.js';
 import type { Address } from './raw.js';
 
 const sides = ['left', 'right'] as const;
@@ -28,27 +29,38 @@ const mostTokens = maxPosition;
 
 class PositionRows implements Positions {
   readonly #memory: Memory;
+  readonly #sizes: readonly [rows: number, axes: number, tokens: number];
   readonly rowLengths: Int32Array;
   readonly position: readonly Int32Array[];
   readonly order: Int32Array;
   readonly segment: Int32Array;
   readonly valid: Uint8Array;
 
-  /** Reads the block that a call replied with (cpp/wasm/boundary.hpp says what is in it). */
-  constructor(memory: Memory, block: Address) {
+  static {
+    refuseStrangers('Positions', this, (value) => #memory in value);
+  }
+
+  /** ArgumentError unless every array is still what it was: they are the caller's, who may have transferred one away. */
+  static requireWhole(call: string, name: string, positions: PositionRows): void {
+    const [rows, axes, tokens] = positions.#sizes;
+    const { rowLengths, position, order, segment, valid } = positions;
+    if (rowLengths.length !== rows || position.length !== axes || [...position, order, segment, valid].some((array) => array.length !== tokens)) {
+      argumentFault(`${call}: an array of ${name} has been transferred away, expected Positions with all of theirs`);
+    }
+  }
+
+  /** Copies what a call replied with (cpp/wasm/boundary.hpp says where things are). */
+  constructor(memory: Memory, reply: Address) {
     this.#memory = memory;
-    const [rows, axes, tokens] = new Int32Array(memory.buffer, block, 3) as unknown as [number, number, number];
-    let at = block + 12;
-    const take = (count: number): Int32Array => {
-      const words = new Int32Array(memory.buffer, at, count).slice();
-      at += count * 4;
-      return words;
-    };
-    this.rowLengths = take(rows);
-    this.position = Object.freeze(Array.from({ length: axes }, () => take(tokens)));
-    this.order = take(tokens);
-    this.segment = take(tokens);
-    this.valid = new Uint8Array(memory.buffer, at, tokens).slice();
+    const [rows, axes, tokens] = new Int32Array(memory.buffer, reply, 3) as unknown as [number, number, number];
+    this.#sizes = [rows, axes, tokens];
+    const at = new Uint32Array(memory.buffer, reply, 6 + axes);
+    const array = (address: number): Int32Array => new Int32Array(memory.buffer, address, tokens).slice();
+    this.rowLengths = new Int32Array(memory.buffer, reply + (6 + axes) * 4, rows).slice();
+    this.position = Object.freeze(Array.from({ length: axes }, (_, axis) => array(at[6 + axis]!)));
+    this.order = array(at[3]!);
+    this.segment = array(at[4]!);
+    this.valid = new Uint8Array(memory.buffer, at[5]!, tokens).slice();
     Object.freeze(this);
   }
 
@@ -65,7 +77,7 @@ class PositionRows implements Positions {
   row(r: number): Positions {
     integer('row', 'the row', r, 0, this.rows - 1);
     return this.#memory.call('row', (frame) => {
-      const block = writePositions(frame, this.#memory, 'row', 'this', this);
+      const block = writePositions(frame, this.#memory, 'row', 'these positions', this);
       return readPositions(this.#memory, this.#memory.raw.positionsRow(block, r));
     });
   }
@@ -74,7 +86,7 @@ class PositionRows implements Positions {
     integer('slice', 'first', first, 0, maxPosition);
     integer('slice', 'count', count, 0, maxPosition);
     return this.#memory.call('slice', (frame) => {
-      const block = writePositions(frame, this.#memory, 'slice', 'this', this);
+      const block = writePositions(frame, this.#memory, 'slice', 'these positions', this);
       return readPositions(this.#memory, this.#memory.raw.positionsSlice(block, first, count));
     });
   }
@@ -82,7 +94,7 @@ class PositionRows implements Positions {
   next(counts: Integers): Positions {
     const numbers = int32s('next', 'counts', counts);
     return this.#memory.call('next', (frame) => {
-      const block = writePositions(frame, this.#memory, 'next', 'this', this);
+      const block = writePositions(frame, this.#memory, 'next', 'these positions', this);
       return readPositions(this.#memory, this.#memory.raw.positionsNext(block, frame.int32(numbers), numbers.length));
     });
   }
@@ -98,21 +110,34 @@ class PositionRows implements Positions {
   cuSeqlens(r: number): Int32Array {
     integer('cuSeqlens', 'the row', r, 0, this.rows - 1);
     return this.#memory.call('cuSeqlens', (frame) => {
-      const block = writePositions(frame, this.#memory, 'cuSeqlens', 'this', this);
+      const block = writePositions(frame, this.#memory, 'cuSeqlens', 'these positions', this);
       return this.#memory.done(this.#memory.raw.positionsCuSeqlens(block, r));
     });
   }
 }
 
+// Replies larger than this are given back at once, smaller ones when the next one comes.
+const keptTokens = 1 << 16;
+
 /** The positions of a reply, copied out. */
-export const readPositions = (memory: Memory, block: Address): Positions =>
-  new PositionRows(memory, memory.done(block) >>> 0);
+export function readPositions(memory: Memory, reply: Address): Positions {
+  memory.done(reply);
+  try {
+    const positions = new PositionRows(memory, reply >>> 0);
+    if (positions.tokens > keptTokens) memory.raw.positionsForget();
+    return positions;
+  } catch (fault) {
+    memory.raw.positionsForget();
+    throw fault;
+  }
+}
 
 /** Checks that an argument is positions made by a library of this package. */
 export function positionsOf(call: string, name: string, value: unknown): Positions {
   if (!(value instanceof PositionRows)) {
     argumentFault(`${call}: ${name} is ${show(value)}, expected Positions (positions.from makes them of arrays)`);
   }
+  PositionRows.requireWhole(call, name, value);
   return value;
 }
 
@@ -137,6 +162,11 @@ export function writePositions(frame: Frame, memory: Memory, call: string, name:
 
 export class Builders implements PositionBuilders {
   readonly #memory: Memory;
+
+  static {
+    refuseStrangers('PositionBuilders', this, (value) => #memory in value);
+  }
+
   constructor(memory: Memory) {
     this.#memory = memory;
   }

@@ -219,6 +219,7 @@ export interface Raw {
   positionsDelta(block: Address, row: number): number;
   interpretPositions(evidence: object): RawInterpretation;
   runsOfTokens(options: object): RawRun[];
+  positionsForget(): void;
 
   random(seed: number, stream: string, out: Address, count: number): void;
 

@@ -22,7 +22,7 @@ import { argumentFault, choice, finite, float32, float64, honest, int32s, intege
 import type { Context } from './context.js';
 import { readDescription } from './describe.js';
 import type { Memory } from './memory.js';
-import { handleOf, OwnedObject } from './owned.js';
+import { handleOf, OwnedObject, refuseStrangers } from './owned.js';
 import { positionsOf, writePositions } from './positions.js';
 import type { RawDecoupledRotation, RawPlan, RawRotation } from './raw.js';
 
@@ -372,6 +372,10 @@ export class PlanRotation extends OwnedObject<RawRotation> implements Rotation {
   readonly #memory: Memory;
   readonly plan: RotaryPlan;
   readonly headDim: number;
+
+  static {
+    refuseStrangers('Rotation', this, (value) => #memory in value);
+  }
 
   constructor({ memory, census }: Context, plan: RotaryPlan, given: RotationOptions) {
     const call = 'rotation';

@@ -34,8 +34,9 @@ export interface ExternalLoadOptions {
 }
 
 /**
- * Loads the library from the given module: a new instance each time. Faults reject with a LoadError that says what
- * arrived instead: address, status and content type.
+ * Loads the library from the given module: a new instance each time. What is no module and no way to one rejects with an
+ * ArgumentError; a module that does not come, or is none, with a LoadError that says what arrived instead: address, status
+ * and content type.
  */
 export function load(options: ExternalLoadOptions): Promise<Locant>;
 

@@ -13,6 +13,7 @@ export interface LoadOptions {
 
 /**
  * Loads the library. The same kernel is loaded once: later calls give the same promise, whoever made the first. Nothing
- * happens on import. Faults reject with a LoadError; a failed load may be tried again.
+ * happens on import. Options that are none reject with an ArgumentError, an engine or a module that cannot be used with a
+ * LoadError; a failed load may be tried again.
  */
 export function load(options?: LoadOptions): Promise<Locant>;

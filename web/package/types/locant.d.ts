@@ -199,6 +199,10 @@ export class CacheError extends LocantError {}
 export class PlanMismatchError extends LocantError {}
 export class UnsupportedError extends LocantError {}
 export class FormatError extends LocantError {}
+/**
+ * `value` is how many bytes were asked for (in all, where a call needs several pieces), `limit` how many can still be had.
+ * What asked for them is as it was, and memory has not grown for it.
+ */
 export class OutOfMemoryError extends LocantError {}
 export class DisposedError extends LocantError {}
 export class LoadError extends LocantError {}
@@ -1227,6 +1231,11 @@ export type PositionsIn = 'rotation-or-score' | 'input';
  *
  *     const step = cache.begin(cache.next([3]));
  *     for (const layer of layers) attention.attend({ q, k, v, cache, step, layer });
+ *
+ * What "exact" means: a step's output equals attention over the whole text, whatever the split. After evict(), truncate()
+ * and keepWindow() it equals attention over the kept rows, which stand where they stood; after shift() and divide() over
+ * the kept rows at their new positions. None of them is the text computed anew without the rows that went: keys and values
+ * of upper layers still carry what was visible when they were computed.
  */
 export interface Cache extends Owned {
   readonly kvHeads: number;
@@ -1259,7 +1268,11 @@ export interface Cache extends Owned {
   clear(sequence?: number): void;
   /** Copies a sequence over another. */
   fork(from: number, to: number): void;
-  /** Adds `delta` to the positions of rows first .. last-1 and turns their keys with them. */
+  /**
+   * Adds `delta` to the positions of rows first .. last-1 and turns their keys with them; the attention factor is not
+   * applied again, so norms stay. Without a rotation it renumbers and changes no key. UnsupportedError for xPos, for several
+   * axes, and for positions that were added to the input, which are baked into keys and values.
+   */
   shift(options: {
     readonly first: number;
     readonly last: number;
