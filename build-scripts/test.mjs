@@ -18,15 +18,17 @@ Installs what is missing, builds what has changed, runs the suites (all, or thos
 `;
 
 const has = (path) => existsSync(join(root, path));
+// C++ tests that take long are skipped but where everything is to be run.
+const long = (full) => (full ? ['--no-skip'] : []);
 
 /** Each suite: what it tests, what it prepares, and the runs that count. A suite whose files are not there is not listed. */
 const suites = {
   native: {
     about: 'the C++ tests under the address and undefined-behaviour sanitizers',
     isThere: () => has('tests/cpp'),
-    async run(count) {
+    async run(count, { full }) {
       const out = await cmakeBuild('sanitized', { target: 'locant_tests', quiet: true });
-      await count('g++, sanitizers', doctest([join(out, 'locant_tests')]));
+      await count('g++, sanitizers', doctest([join(out, 'locant_tests'), ...long(full)]));
     },
   },
   wasm: {
@@ -35,10 +37,10 @@ const suites = {
     async run(count, { full }) {
       const newest = await newestNode();
       const program = async (variant) => join(await cmakeBuild(variant, { target: 'locant_tests', quiet: true }), 'locant_tests.cjs');
-      await count(`simd, Node ${process.versions.node}`, doctest([process.execPath, await program('simd')]));
+      await count(`simd, Node ${process.versions.node}`, doctest([process.execPath, await program('simd'), ...long(full)]));
       // Relaxed SIMD validates from Node 22.
       const relaxedNode = Number(process.versions.node.split('.')[0]) >= 22 ? process.execPath : newest;
-      if (relaxedNode) await count(`relaxed, Node ${versionOf(relaxedNode)}`, doctest([relaxedNode, await program('relaxed')]));
+      if (relaxedNode) await count(`relaxed, Node ${versionOf(relaxedNode)}`, doctest([relaxedNode, await program('relaxed'), ...long(full)]));
       if (full) await count(`scalar, Node ${process.versions.node}`, doctest([process.execPath, await program('scalar')]));
     },
   },
