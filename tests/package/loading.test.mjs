@@ -8,14 +8,14 @@ import * as entry from 'locant';
 import * as external from 'locant/external';
 import { deterministic, refuses } from './helpers.mjs';
 
-const { load, LoadError, LocantError } = entry;
+const { ArgumentError, load, LoadError, LocantError } = entry;
 const fileOf = (name) => readFileSync(createRequire(import.meta.url).resolve(`locant/${name}`));
 // Relaxed SIMD validates from Node 22.
 const relaxed = Number(process.versions.node.split('.')[0]) >= 22;
 
-/** Asserts that loading fails with a LoadError of this sentence. */
-const rejects = (promise, sentence) => assert.rejects(promise, (error) => {
-  assert.ok(error instanceof LoadError || error instanceof LocantError, error?.stack);
+/** Asserts that loading fails with an error of this sentence and class. */
+const rejects = (promise, sentence, type = LoadError) => assert.rejects(promise, (error) => {
+  assert.ok(error instanceof type, error?.stack);
   assert.match(error.message, sentence);
   return true;
 });
@@ -31,10 +31,10 @@ test('loading: once per kernel, whoever asks', async () => {
 });
 
 test('loading: bad options are named', async () => {
-  await rejects(load({ kernel: 'fast' }), /^load: kernel is "fast", expected "auto" or "relaxed" or "deterministic"$/);
-  await rejects(load({ kernels: 'auto' }), /^load: there is no option "kernels"; there are kernel$/);
-  await rejects(external.load({}), /^load: wasm is undefined, expected an address/);
-  await rejects(external.load({ wasm: 5 }), /^load: wasm is 5, expected an address/);
+  await rejects(load({ kernel: 'fast' }), /^load: kernel is "fast", expected "auto" or "relaxed" or "deterministic"$/, ArgumentError);
+  await rejects(load({ kernels: 'auto' }), /^load: there is no option "kernels"; there are kernel$/, ArgumentError);
+  await rejects(external.load({}), /^load: wasm is undefined, expected an address/, ArgumentError);
+  await rejects(external.load({ wasm: 5 }), /^load: wasm is 5, expected an address/, ArgumentError);
 });
 
 test('loading: the build says what it is', () => {
