@@ -61,6 +61,9 @@ void* allocate(std::size_t size) {
 
 void* operator new(std::size_t size) { return locant::test::allocate(size); }
 void* operator new[](std::size_t size) { return locant::test::allocate(size); }
+// What sorts and other algorithms ask for their buffers: all forms must be of one kind.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return std::malloc(size > 0 ? size : 1); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return std::malloc(size > 0 ? size : 1); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
