@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 
 #include "decoder_models.hpp"
 #include "locant/decoder/generation.hpp"
@@ -217,6 +218,38 @@ TEST_CASE("generation: cancelled in the prefill, then taken up again") {
   CHECK(cache.rows(0) == 4);
   const std::vector<Tokens> rest = {Tokens(prompts[0].begin() + 4, prompts[0].end())};
   CHECK(generate(decoder, cache, rest, config)[0].tokens == expected[0].tokens);
+}
+
+TEST_CASE("generation: a cache that another call changed in between is noticed, and left as that call made it") {
+  Decoder decoder = make(models()[0].config);
+  const std::vector<Tokens> prompts = {random_tokens(4, 1)};
+  GenerationConfig config;
+  config.new_tokens = 6;
+  const auto others = std::vector<std::function<void(Cache&)>>{
+      [](Cache& cache) { cache.truncate(0, 1); },
+      [](Cache& cache) { cache.evict(0, std::vector<std::size_t>{0}); },
+      [&](Cache& cache) { generate(decoder, cache, prompts, config); },
+      [](Cache& cache) { cache.cancel(cache.begin(cache.next(std::vector<std::int32_t>{1}))); },
+  };
+  for (const auto& other : others) {
+    for (const bool roll_back : {false, true}) {
+      Cache cache = decoder.make_cache(1);
+      Generation generation(decoder, cache, prompts, config);
+      generation.step(), generation.step();
+      other(cache);
+      const std::size_t rows = cache.rows(0);
+      ErrorCode code{};
+      try {
+        roll_back ? generation.roll_back() : static_cast<void>(generation.step());
+      } catch (const Error& error) {
+        code = error.code();
+      }
+      CHECK(code == ErrorCode::kCacheState);
+      CHECK(cache.rows(0) == rows);
+      CHECK(generation.ended() != roll_back);
+      CHECK(generate(decoder, cache, prompts, config)[0].tokens.size() == 6);
+    }
+  }
 }
 
 TEST_CASE("prefill: logits after every prompt are the full forward's, whatever the chunk") {

@@ -63,6 +63,32 @@ test('generateAsync: "stop" keeps what there is, and generation goes on from the
   decoder.dispose();
 });
 
+test('generation: a cache that another call changed in between is noticed, and stays as that call left it', async () => {
+  const decoder = make();
+  const others = [
+    (cache) => cache.truncate(1),
+    (cache) => cache.evict([0, 1]),
+    (cache) => decoder.generate({ prompts: [[5, 6]], cache, newTokens: 2 }),
+    (cache) => { decoder.forward({ tokens: [7], positions: cache.next([1]), cache }); },
+  ];
+  for (const other of others) {
+    const cache = decoder.cache();
+    const generation = decoder.generation({ prompts: [[1, 2, 3]], cache, newTokens: 6 });
+    generation.step();
+    generation.step();
+    other(cache);
+    const rows = cache.rows();
+    assert.throws(() => generation.rollBack(), { name: 'CacheError', code: 'cache-state' });
+    assert.throws(() => generation.step(), { name: 'CacheError', code: 'cache-state', message: /changed by another call/ });
+    assert.equal(cache.rows(), rows);
+    generation.dispose();
+    await assert.rejects(decoder.generateAsync({ prompts: [[1, 2, 3]], cache, newTokens: 6, onProgress: () => other(cache) }),
+      { code: 'cache-state' });
+    cache.dispose();
+  }
+  decoder.dispose();
+});
+
 test('generateAsync: aborted, it rejects with the reason and the cache is as it was', async () => {
   const decoder = make();
   const cache = decoder.cache({ sequences: 2 });

@@ -213,6 +213,8 @@ const CacheConfig& Cache::config() const noexcept { return state_->config; }
 
 std::size_t Cache::rows(std::int32_t sequence) const { return state_->sequence("Cache::rows", sequence).rows; }
 
+std::uint64_t Cache::revision() const noexcept { return state_->serial; }
+
 std::size_t Cache::capacity(std::int32_t sequence) const {
   const CachedSequence& s = state_->sequence("Cache::capacity", sequence);
   return std::min(s.layers.front().capacity(), state_->limit());

@@ -80,6 +80,9 @@ class Cache {
   std::size_t rows(std::int32_t sequence) const;
   std::size_t capacity(std::int32_t sequence) const;
   std::size_t bytes() const noexcept;
+  // Another number after everything that begins, changes or takes back rows: who keeps one sees whether others have
+  // been here since.
+  std::uint64_t revision() const noexcept;
   // What stands in the rows of a sequence, as a batch of one row.
   Positions positions(std::int32_t sequence) const;
 

@@ -37,6 +37,12 @@ void Generation::take(std::int32_t row, std::span<const float> logits) {
 
 Progress Generation::step() {
   if (ended()) fail(ErrorCode::kCacheState, kCall, ": it has ended, there is no further step");
+  try {
+    prefill_.require_untouched(kCall);
+  } catch (...) {
+    cancel();  // what others made of the cache is theirs: nothing is taken back
+    throw;
+  }
   Progress report;
   new_rows_.clear(), new_tokens_.clear();
   try {
@@ -52,10 +58,12 @@ Progress Generation::step() {
       std::iota(wanted_.begin(), wanted_.end(), std::size_t{0});
       logits_.resize(active_.size() * vocabulary);
       decoder_->forward(tokens_, cache_->next(counts_, active_), *cache_, wanted_, logits_, active_);
+      prefill_.note();
       for (std::size_t i = 0; i < active_.size(); ++i) take(active_[i], std::span(logits_).subspan(i * vocabulary, vocabulary));
       report = {.phase = Phase::kDecode, .done = ++steps_, .total = static_cast<std::size_t>(config_.new_tokens) - 1, .rows = {}, .tokens = {}};
     }
   } catch (...) {
+    prefill_.note();
     roll_back();
     throw;
   }
@@ -74,6 +82,7 @@ void Generation::cancel() noexcept {
 }
 
 void Generation::roll_back() {
+  prefill_.require_untouched("roll_back");
   cancel();
   prefill_.roll_back();
 }

@@ -59,11 +59,12 @@ class Generation {
 
   bool ended() const noexcept { return active_.empty(); }
   // One chunk of the prefill or one new token of every row at work. Errors: those of Decoder::forward and Sampler::sample,
-  // after which everything is taken back and it has ended; kCacheState once it has ended.
+  // after which everything is taken back and it has ended; kCacheState once it has ended, and where others have
+  // changed the cache since the last step: it has ended then and the cache is left as they made it.
   Progress step();
   // Ends it where it is; rows at work get the reason kCancelled.
   void cancel() noexcept;
-  // Ends it and takes back what it wrote.
+  // Ends it and takes back what it wrote. kCacheState, nothing done, where others have changed the cache since.
   void roll_back();
 
   const std::vector<GeneratedRow>& rows() const noexcept { return out_; }

@@ -7,7 +7,7 @@
 namespace locant {
 
 Prefill::Prefill(std::string_view call, Decoder& decoder, Cache& cache, Prompts prompts, std::int32_t chunk)
-    : decoder_(&decoder), cache_(&cache), chunk_(chunk) {
+    : decoder_(&decoder), cache_(&cache), chunk_(chunk), revision_(cache.revision()) {
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   const CacheConfig& held = cache.config();
   require_range(call, "prefill_chunk", chunk, 1, kMost);
@@ -31,7 +31,13 @@ Prefill::Prefill(std::string_view call, Decoder& decoder, Cache& cache, Prompts 
   logits_.resize(checked_product(call, "logits", {static_cast<std::int64_t>(prompts.size()), decoder.config().vocabulary}));
 }
 
+void Prefill::require_untouched(std::string_view call) const {
+  if (cache_->revision() == revision_) return;
+  fail(ErrorCode::kCacheState, call, ": the cache was changed by another call in between; until a generation has ended its cache is its own");
+}
+
 std::span<const std::int32_t> Prefill::step() {
+  require_untouched("step");
   tokens_.clear(), counts_.clear(), sequences_.clear(), wanted_.clear(), through_.clear();
   const auto vocabulary = static_cast<std::size_t>(decoder_->config().vocabulary);
   std::size_t fed = 0;
@@ -49,7 +55,13 @@ std::span<const std::int32_t> Prefill::step() {
     }
   }
   last_.resize(wanted_.size() * vocabulary);
-  decoder_->forward(tokens_, cache_->next(counts_, sequences_), *cache_, wanted_, last_, sequences_);
+  try {
+    decoder_->forward(tokens_, cache_->next(counts_, sequences_), *cache_, wanted_, last_, sequences_);
+  } catch (...) {
+    note();  // what a step that fails does to the cache is no other's doing
+    throw;
+  }
+  note();
   for (std::size_t i = 0; i < counts_.size(); ++i) fed_[static_cast<std::size_t>(sequences_[i])] += static_cast<std::size_t>(counts_[i]);
   done_ += fed;
   for (std::size_t i = 0; i < through_.size(); ++i) {
@@ -65,10 +77,12 @@ std::span<const float> Prefill::logits(std::int32_t row) const {
 }
 
 void Prefill::roll_back() {
+  require_untouched("roll_back");
   for (std::size_t r = 0; r < prompts_.size(); ++r) {
     const auto sequence = static_cast<std::int32_t>(r);
     if (cache_->rows(sequence) > rows_before_[r]) cache_->truncate(sequence, rows_before_[r]);
   }
+  note();
 }
 
 }  // namespace locant

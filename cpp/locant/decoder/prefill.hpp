@@ -26,21 +26,28 @@ class Prefill {
   std::size_t total() const noexcept { return total_; }
 
   // The next chunk of every row that is not through: the rows that came to the end of their prompt. Call until ended().
-  // Errors of Decoder::forward; the rows written by earlier chunks are then still there (roll_back()).
+  // Errors of Decoder::forward, and kCacheState where others have changed the cache in between; the rows written by earlier chunks are then still there (roll_back()).
   std::span<const std::int32_t> step();
   // After the last token of row r's prompt, [vocabulary]; once step() has named the row.
   std::span<const float> logits(std::int32_t row) const;
   // All of them, [prompts, vocabulary].
   std::span<const float> logits() const noexcept { return logits_; }
 
-  // Takes back the rows that the cache has got since the start, generated ones included, and never more.
+  // Takes back the rows that the cache has got since the start, generated ones included, and never more. kCacheState,
+  // nothing done, where others have changed the cache in between.
   void roll_back();
+
+  // For who goes on where the prefill ends. kCacheState, in a sentence that begins with `call`, where others have
+  // changed the cache since the last note().
+  void require_untouched(std::string_view call) const;
+  void note() noexcept { revision_ = cache_->revision(); }
 
  private:
   Decoder* decoder_;
   Cache* cache_;
   std::vector<std::vector<std::int32_t>> prompts_;
   std::int32_t chunk_;
+  std::uint64_t revision_;
   std::size_t done_ = 0, total_ = 0;
   std::vector<std::size_t> fed_, rows_before_, wanted_;
   std::vector<std::int32_t> tokens_, counts_, sequences_, through_;

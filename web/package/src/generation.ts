@@ -125,7 +125,9 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
       }
     } catch (fault) {
       // A step that failed has taken its rows back; with its cache gone there is nothing to take back.
-      if (this.#parts.every(({ disposed }) => !disposed)) this.rollBack();
+      try {
+        if (this.#parts.every(({ disposed }) => !disposed)) this.rollBack();
+      } catch {} // changed by another call in between: it stays as that call left it
       throw fault;
     }
   }

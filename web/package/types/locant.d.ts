@@ -1115,7 +1115,7 @@ export interface AttentionOptions {
   readonly valueTerm?: ValueTerm | null;
   /** 0 (positions alone decide), or 1e-6 to 1e6. Default 1/sqrt(headDim), times the plan's softmaxScaleFactor. */
   readonly scale?: number;
-  /** Scores become softCap * tanh(score / softCap); 1e-6 to 1e6. */
+  /** Scaled dot products become softCap * tanh(x / softCap), before terms are added; 1e-6 to 1e6. */
   readonly softCap?: number;
   /** [heads] A logit per head that takes its share of the softmax and gives nothing. */
   readonly sinkLogits?: Float32Array;
@@ -1438,11 +1438,14 @@ export interface Progress {
 /** A generation in the caller's hands: one chunk of the prefill or one new token of every row at a time. */
 export interface Generation extends Owned {
   readonly ended: boolean;
-  /** The next step. After an error everything is taken back. CacheError once it has ended. */
+  /**
+   * The next step. After an error everything is taken back. CacheError once it has ended, and where another call has
+   * changed the cache since the last step: it has ended then, and the cache stays as that call left it.
+   */
   step(): Progress;
   /** Ends it where it is; rows at work get the reason `cancelled`. */
   cancel(): void;
-  /** Ends it and takes back the rows that it wrote. */
+  /** Ends it and takes back the rows that it wrote. CacheError, nothing done, where another call changed the cache since. */
   rollBack(): void;
   rows(): GeneratedRow[];
 }
@@ -1454,7 +1457,10 @@ export interface Signal {
 }
 
 export interface StepOptions {
-  /** Told of every step, and waited for. Returns `stop`: it ends there, with what there is. */
+  /**
+   * Told of every step, and waited for. Returns `stop`: a generation ends there, with what there is; a prefill rejects, as
+   * half a prompt has no logits (a signal ends it and takes its rows back).
+   */
   readonly onProgress?: (progress: Progress) => unknown;
   /** Aborted: the promise rejects with the signal's reason, and the cache is as it was before the call. */
   readonly signal?: Signal;
