@@ -14,7 +14,7 @@ export const cases = [
   prefill('9/3x64', 2048, { judged: true, quick: true }),
   prefill('32/8x128', 1024, { judged: true, quick: true }),
   prefill('9/3x64', 8192, { judged: true }),
-  ...[512, 2048, 8192, 32768].map((length) => ({ ...decode('9/3x64', length), judged: true, quick: length <= 8192 })),
+  ...[512, 2048, 8192, 32768].map((length) => ({ ...decode('9/3x64', length), judged: true, quick: length === 2048 || length === 8192 })),
   ...[512, 2048, 8192, 32768].map((length) => ({ ...decode('32/8x128', length), judged: true, quick: length === 8192 })),
   { id: 'rotation 32x128 2048', kind: 'rotation', heads: 32, kvHeads: 32, headDim: 128, tokens: 2048, quick: true },
   prefill('9/3x64', 512, { ours: true }),
