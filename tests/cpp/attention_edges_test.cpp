@@ -18,9 +18,10 @@
 
 #include "locant/attention/attention.hpp"
 #include "locant/rotary/rules.hpp"
-#include "locant/simd/tiles.hpp"
+#include "instruction_sets.hpp"
 
 using namespace locant;
+using locant::test::under_every_set;
 
 namespace {
 
@@ -76,15 +77,6 @@ double largest_difference(const Floats& a, const Floats& b) {
 
 bool same_bits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-void under_every_set(const std::function<void()>& test) {
-  for (const simd::InstructionSet set : simd::available_sets()) {
-    simd::force_set(set);
-    CAPTURE(std::string(simd::to_string(set)));
-    test();
-  }
-  simd::force_set(simd::available_sets().front());
 }
 
 // The part of a token-major tensor that belongs to one token.

@@ -12,7 +12,7 @@
 #include "locant/bias/alibi.hpp"
 #include "locant/bias/custom.hpp"
 #include "locant/rotary/rules.hpp"
-#include "locant/simd/tiles.hpp"
+#include "instruction_sets.hpp"
 #include "support.hpp"
 
 using namespace locant;
@@ -27,16 +27,6 @@ namespace {
 constexpr double kTolerance = 2e-5;
 constexpr float kLowest = std::numeric_limits<float>::lowest(), kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int32_t kHeads = 2, kWidth = 8;
-
-template <class Test>
-void under_every_set(Test test) {
-  for (const simd::InstructionSet set : simd::available_sets()) {
-    simd::force_set(set);
-    INFO("instruction set " << std::string(simd::to_string(set)));
-    test();
-  }
-  simd::force_set(simd::available_sets().front());
-}
 
 AttentionConfig config(bool rotary) {
   AttentionConfig c;

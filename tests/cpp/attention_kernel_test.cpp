@@ -15,9 +15,10 @@
 #include <vector>
 
 #include "locant/attention/attention.hpp"
-#include "locant/simd/tiles.hpp"
+#include "instruction_sets.hpp"
 
 using namespace locant;
+using locant::test::under_every_set;
 
 namespace {
 
@@ -55,17 +56,6 @@ double largest_difference(const Floats& a, const Floats& b) {
     if (d > most) most = d;
   }
   return most;
-}
-
-// Runs `test` under each set in turn, and leaves the best one in force.
-template <class Test>
-void under_every_set(Test test) {
-  for (const simd::InstructionSet set : simd::available_sets()) {
-    simd::force_set(set);
-    CAPTURE(std::string(simd::to_string(set)));
-    test();
-  }
-  simd::force_set(simd::available_sets().front());
 }
 
 Positions random_positions(std::mt19937& random, std::int32_t kind, std::int32_t rows) {

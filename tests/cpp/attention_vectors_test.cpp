@@ -12,7 +12,7 @@
 #include "locant/attention/cache.hpp"
 #include "locant/bias/custom.hpp"
 #include "locant/rotary/rules.hpp"
-#include "locant/simd/tiles.hpp"
+#include "instruction_sets.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
@@ -24,16 +24,6 @@ using Ints = std::vector<std::int32_t>;
 namespace {
 
 constexpr double kTolerance = 5e-6;
-
-template <class Test>
-void under_every_set(Test test) {
-  for (const simd::InstructionSet set : simd::available_sets()) {
-    simd::force_set(set);
-    INFO("instruction set " << std::string(simd::to_string(set)));
-    test();
-  }
-  simd::force_set(simd::available_sets().front());
-}
 
 AttentionShape shape_of_inputs(const Json& inputs) {
   const auto q = shape_of(inputs.at("q")), v = shape_of(inputs.at("v"));

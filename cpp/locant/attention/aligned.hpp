@@ -23,4 +23,24 @@ std::unique_ptr<Value[], FreeAligned> aligned_zeros(std::string_view call, std::
 extern template AlignedFloats aligned_zeros<float>(std::string_view, std::size_t);
 extern template AlignedBytes aligned_zeros<std::uint8_t>(std::string_view, std::size_t);
 
+// Work memory that is kept from call to call and grows when one needs more.
+class WorkFloats {
+ public:
+  // At least `count` floats; what stood there is lost where it has to grow, and it is empty after kOutOfMemory.
+  float* grow(std::string_view call, std::size_t count) {
+    if (count > size_) {
+      floats_ = nullptr;  // let go first: the old and the new need not be had together
+      size_ = 0;
+      floats_ = aligned_zeros<float>(call, count);
+      size_ = count;
+    }
+    return floats_.get();
+  }
+  float* get() const noexcept { return floats_.get(); }
+
+ private:
+  AlignedFloats floats_;
+  std::size_t size_ = 0;
+};
+
 }  // namespace locant

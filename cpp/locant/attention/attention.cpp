@@ -12,6 +12,8 @@
 namespace locant {
 namespace {
 
+constexpr std::size_t kTurnedTokens = 32;  // keys that are turned at a time
+
 AttentionConfig checked(AttentionConfig config) {
   constexpr const char* kCall = "attention";
   const AttentionShape& shape = config.shape;
@@ -39,15 +41,10 @@ AttentionConfig checked(AttentionConfig config) {
 }
 
 const float* turned(const Rotation& rotation, std::span<const float> x, const Positions& positions, std::int32_t heads,
-                    RotationRole role, AlignedFloats& buffer, std::size_t& size) {
-  if (size < x.size()) {
-    buffer = nullptr;  // let go first: the old and the new one need not be had together
-    size = 0;
-    buffer = aligned_zeros<float>("attend", x.size());
-    size = x.size();
-  }
-  rotation.apply(x, positions, heads, role, {buffer.get(), x.size()});
-  return buffer.get();
+                    RotationRole role, WorkFloats& buffer) {
+  float* const out = buffer.grow("attend", x.size());
+  rotation.apply(x, positions, heads, role, {out, x.size()});
+  return out;
 }
 
 }  // namespace
@@ -66,24 +63,18 @@ void require_tensor(std::string_view call, std::string_view what, std::size_t he
 
 const float* Attention::State::turned_queries(std::span<const float> x, const Positions& positions) {
   if (!config.rotation) return x.data();
-  return turned(*config.rotation, x, positions, config.shape.heads, RotationRole::kQuery, q, q_size);
+  return turned(*config.rotation, x, positions, config.shape.heads, RotationRole::kQuery, q);
 }
 
 const float* Attention::State::turned_keys(std::span<const float> x, const Positions& positions) {
   if (!config.rotation) return x.data();
-  return turned(*config.rotation, x, positions, config.shape.kv_heads, RotationRole::kKey, k, k_size);
-}
-
-namespace {
-constexpr std::size_t kTurnedTokens = 32;  // keys that are turned at a time
+  return turned(*config.rotation, x, positions, config.shape.kv_heads, RotationRole::kKey, k);
 }
 
 void Attention::State::prepare_write() {
-  const std::size_t size = kTurnedTokens * static_cast<std::size_t>(config.shape.kv_heads) *
-                           static_cast<std::size_t>(config.shape.head_dim);
-  if (!config.rotation || block_size >= size) return;
-  block = aligned_zeros<float>("attend", size);
-  block_size = size;
+  if (!config.rotation) return;
+  block.grow("attend", kTurnedTokens * static_cast<std::size_t>(config.shape.kv_heads) *
+                           static_cast<std::size_t>(config.shape.head_dim));
 }
 
 void Attention::State::write(KeyValueStore& to, std::size_t slot, std::size_t count, const float* keys,

@@ -19,10 +19,8 @@ struct Attention::State {
 
   // Work memory of calls, kept for the next one.
   KeyValueStore store;   // keys and values of calls without a cache
-  AlignedFloats block;   // a few keys, turned
-  std::size_t block_size = 0;
-  AlignedFloats q, k;    // rotated, of explanations
-  std::size_t q_size = 0, k_size = 0;
+  WorkFloats block;      // a few keys, turned
+  WorkFloats q, k;       // rotated, of explanations
 
   // Memory that write() turns keys in: to be had before anything is written. kOutOfMemory.
   void prepare_write();

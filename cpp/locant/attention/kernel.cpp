@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <new>
 
 #include "locant/error.hpp"
@@ -16,17 +15,12 @@ using simd::kTileRows;
 constexpr std::size_t kPanel = KeyValueStore::kPanel;
 static_assert(kTileKeys == Visibility::kKeyBlock);
 
+constexpr const char* kCall = "attend";
 constexpr double kLog2E = 1.4426950408889634074;
 // Rows (tokens x heads of a group) that meet a block of keys before the next block is fetched.
 constexpr std::size_t kRunRows = 256;
 
 std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
-
-void grow(AlignedFloats& buffer, std::size_t& size, std::size_t wanted) {
-  if (wanted <= size) return;
-  buffer = aligned_zeros<float>("attend", wanted);
-  size = wanted;
-}
 
 }  // namespace
 
@@ -58,8 +52,8 @@ void Kernel::attend(const AttendRow& row) {
   const std::size_t shared = static_cast<std::size_t>(shape.heads / shape.kv_heads), rows = tiles_->rows;
   const std::size_t run = std::max(rows, round_up(kRunRows / std::min(shared, kRunRows), rows));
   try {
-    if (!scores_) scores_ = aligned_zeros<float>("attend", kTileRows * kTileKeys);
-    if (content_) grow(keys_, keys_size_, kTileKeys * static_cast<std::size_t>(shape.head_dim));
+    scores_.grow(kCall, kTileRows * kTileKeys);
+    if (content_) keys_.grow(kCall, kTileKeys * static_cast<std::size_t>(shape.head_dim));
     for (std::size_t first = 0; first < row.sight->queries(); first += run) {
       const std::size_t last = std::min(first + run, row.sight->queries());
       plan(row, first, last);
@@ -86,8 +80,8 @@ void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
     tiles += tiles_of(groups_.back());
   }
   state_.resize(tiles);
-  grow(packed_, packed_size_, tiles * rows * depth_);
-  grow(mixture_, mixture_size_, tiles * rows * value_stride_);
+  packed_.grow(kCall, tiles * rows * depth_);
+  mixture_.grow(kCall, tiles * rows * value_stride_);
 
   meetings_.clear();
   masks_.clear();
@@ -134,10 +128,10 @@ void Kernel::turn(const AttendRow& row, std::size_t first, std::size_t last) {
   query_stride_ = token;
   group_stride_ = group;
   if (row.rotation == nullptr) return;
-  grow(turned_, turned_size_, (last - first) * token);
+  float* const turned = turned_.grow(kCall, (last - first) * token);
   row.rotation->turn_tokens(queries_, *row.positions, row.first_token + first, last - first, shape.heads,
-                            shape.heads / shape.kv_heads, RotationRole::kQuery, turned_.get());
-  queries_ = turned_.get();
+                            shape.heads / shape.kv_heads, RotationRole::kQuery, turned);
+  queries_ = turned;
   query_stride_ = group;
   group_stride_ = (last - first) * group;
 }
@@ -269,27 +263,27 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
 // The mixture where a hidden value may be NaN or infinite. Each token's rows are mixed by the same function on the
 // same shapes, over values in which what the token does not see is 0: a hidden value changes no bit, whatever it is.
 void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
-                      const float* values, const float* carry, float* mixture) const {
+                      const float* values, const float* carry, float* mixture) {
   const std::size_t size = tile.rows * value_stride_;
-  const AlignedFloats seen = aligned_zeros<float>("attend", kTileKeys * value_stride_);
-  const AlignedFloats mixed = aligned_zeros<float>("attend", 2 * size);
-  float* const before = mixed.get() + size;
+  float* const seen = seen_.grow(kCall, kTileKeys * value_stride_);
+  float* const mixed = mixed_.grow(kCall, 2 * size);
+  float* const before = mixed + size;
   std::copy_n(mixture, size, before);
   for (std::size_t token = 0; token < group.tokens; ++token) {
     for (std::size_t c = 0; c < value_stride_ / kPanel; ++c) {
       for (std::size_t j = 0; j < keys; ++j) {
         const std::size_t at = (c * kTileKeys + j) * kPanel;
         if (mask[token * kTileKeys + j] != 0) {
-          std::copy_n(values + at, kPanel, seen.get() + at);
+          std::copy_n(values + at, kPanel, seen + at);
         } else {
-          std::fill_n(seen.get() + at, kPanel, 0.0f);
+          std::fill_n(seen + at, kPanel, 0.0f);
         }
       }
     }
-    std::copy_n(before, size, mixed.get());
-    tiles_->mixture(tile.rows, scores_.get(), keys, seen.get(), value_stride_, carry, mixed.get());
+    std::copy_n(before, size, mixed);
+    tiles_->mixture(tile.rows, scores_.get(), keys, seen, value_stride_, carry, mixed);
     for (std::size_t r = token; r < tile.rows; r += group.tokens) {
-      std::copy_n(mixed.get() + r * value_stride_, value_stride_, mixture + r * value_stride_);
+      std::copy_n(mixed + r * value_stride_, value_stride_, mixture + r * value_stride_);
     }
   }
 }

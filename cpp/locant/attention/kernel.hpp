@@ -88,7 +88,7 @@ class Kernel {
   void attend_head(const AttendRow& row, std::int32_t kv_head);
   void meet(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting);
   void mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
-                const float* values, const float* carry, float* mixture) const;
+                const float* values, const float* carry, float* mixture);
   void finish(const AttendRow& row, std::int32_t kv_head);
   template <class Action>
   void each_tile(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting, std::int32_t head,
@@ -108,9 +108,9 @@ class Kernel {
   std::vector<Meeting> meetings_;
   std::vector<std::uint8_t> masks_;
   std::vector<Tile> state_;
-  AlignedFloats packed_, mixture_, scores_, keys_;  // [tiles][depth][rows], [tiles][rows][value_stride], ...
-  AlignedFloats turned_;                            // [kv_heads][tokens of the run][heads of a group][head_dim]
-  std::size_t packed_size_ = 0, mixture_size_ = 0, keys_size_ = 0, turned_size_ = 0;
+  WorkFloats packed_, mixture_, scores_, keys_;     // [tiles][depth][rows], [tiles][rows][value_stride], ...
+  WorkFloats turned_;                               // [kv_heads][tokens of the run][heads of a group][head_dim]
+  WorkFloats seen_, mixed_;                         // a tile's values as one token sees them, and mixtures of them
   const float* queries_ = nullptr;                  // of the run, turned where they are to be
   std::size_t first_query_ = 0;                     // the number in its row of the first of them
   std::size_t query_stride_ = 0, group_stride_ = 0; // between tokens, and between key heads' groups

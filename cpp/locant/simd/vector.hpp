@@ -42,13 +42,10 @@ inline namespace LOCANT_SIMD_SET {
 
 #if defined(__AVX512F__)
 inline constexpr std::size_t kLanes = 16;
-inline constexpr int kRegisters = 32;
 #elif defined(__AVX2__) && defined(__FMA__)
 inline constexpr std::size_t kLanes = 8;
-inline constexpr int kRegisters = 16;
 #else
 inline constexpr std::size_t kLanes = 4;
-inline constexpr int kRegisters = 16;
 #endif
 
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
