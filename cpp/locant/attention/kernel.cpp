@@ -160,7 +160,7 @@ void Kernel::attend_head(const AttendRow& row, std::int32_t kv_head) {
       std::fill(packed + head_dim * tile.rows, packed + depth_ * tile.rows, 0.0f);
     }
   }
-  for (const Meeting& meeting : meetings_) meet(row, kv_head, meeting);
+  for (std::size_t m = 0; m < meetings_.size(); ++m) meet(row, kv_head, m);
   finish(row, kv_head);
 }
 
@@ -201,7 +201,25 @@ void Kernel::each_tile(const AttendRow& row, std::int32_t kv_head, const Meeting
   }
 }
 
-void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting) {
+// The tile of values that a meeting reads after its keys.
+std::span<const float> Kernel::values_of(const KeyValueStore& store, std::int32_t kv_head,
+                                         const Meeting& meeting) const noexcept {
+  const std::size_t tile = kTileKeys * value_stride_;
+  return {store.values(kv_head) + meeting.key / kTileKeys * tile, tile};
+}
+
+// The key panels that are read after the values of a meeting.
+std::span<const float> Kernel::keys_after(const AttendRow& row, std::int32_t kv_head, std::size_t meeting) const noexcept {
+  if (++meeting == meetings_.size()) {
+    meeting = 0;
+    if (++kv_head == config_->shape.kv_heads) return {};
+  }
+  const Meeting& next = meetings_[meeting];
+  return {row.store->key_panels(kv_head) + next.key * depth_, next.panels * kPanel * depth_};
+}
+
+void Kernel::meet(const AttendRow& row, std::int32_t kv_head, std::size_t number) {
+  const Meeting& meeting = meetings_[number];
   const TokenGroup& group = groups_[meeting.group];
   const KeyValueStore& store = *row.store;
   const std::size_t keys = meeting.panels * kPanel, panel_stride = kPanel * depth_;
@@ -220,9 +238,13 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
   for (std::size_t i = first_tile_[meeting.group]; head < (kv_head + 1) * shared;
        ++i, head += static_cast<std::int32_t>(group.heads)) {
     Tile& tile = state_[i];
+    // The first tile waits for memory; where it is alone or one of two, it fetches what the next meeting reads.
+    const bool waits = i == 0 && state_.size() <= 2;
+    const std::span<const float> next_values = waits ? values_of(store, kv_head, meeting) : std::span<const float>();
+    const std::span<const float> next_keys = waits ? keys_after(row, kv_head, number) : std::span<const float>();
     float* mixture = mixture_.get() + i * tiles_->rows * value_stride_;
     tiles_->product(tile.rows, packed_.get() + i * tiles_->rows * depth_, panels, panel_stride, meeting.panels, depth_,
-                    scores_.get(), kTileKeys, simd::Write::kReplace);
+                    scores_.get(), kTileKeys, simd::Write::kReplace, next_values);
     if (!plain_) {
       for (std::size_t r = 0; r < tile.rows && config_->soft_cap; ++r) {
         tiles_->soften(scores_.get() + r * kTileKeys, keys, static_cast<float>(*config_->soft_cap));
@@ -247,7 +269,7 @@ void Kernel::meet(const AttendRow& row, std::int32_t kv_head, const Meeting& mee
     if (careful) {
       mix_seen(tile, group, mask, keys, values, carry, mixture);
     } else {
-      tiles_->mixture(tile.rows, scores_.get(), keys, values, value_stride_, carry, mixture);
+      tiles_->mixture(tile.rows, scores_.get(), keys, values, value_stride_, carry, mixture, next_keys);
     }
     if (config_->value_term) {
       for_each_head(tile, group, head, [&](std::int32_t h, std::size_t first, std::size_t) {
@@ -281,7 +303,7 @@ void Kernel::mix_seen(const Tile& tile, const TokenGroup& group, const std::uint
       }
     }
     std::copy_n(before, size, mixed);
-    tiles_->mixture(tile.rows, scores_.get(), keys, seen, value_stride_, carry, mixed);
+    tiles_->mixture(tile.rows, scores_.get(), keys, seen, value_stride_, carry, mixed, {});
     for (std::size_t r = token; r < tile.rows; r += group.tokens) {
       std::copy_n(mixed + r * value_stride_, value_stride_, mixture + r * value_stride_);
     }

@@ -86,7 +86,9 @@ class Kernel {
     return queries_ + kv_head * group_stride_ + (token - first_query_) * query_stride_;
   }
   void attend_head(const AttendRow& row, std::int32_t kv_head);
-  void meet(const AttendRow& row, std::int32_t kv_head, const Meeting& meeting);
+  void meet(const AttendRow& row, std::int32_t kv_head, std::size_t number);
+  std::span<const float> values_of(const KeyValueStore& store, std::int32_t kv_head, const Meeting& meeting) const noexcept;
+  std::span<const float> keys_after(const AttendRow& row, std::int32_t kv_head, std::size_t meeting) const noexcept;
   void mix_seen(const Tile& tile, const TokenGroup& group, const std::uint8_t* mask, std::size_t keys,
                 const float* values, const float* carry, float* mixture);
   void finish(const AttendRow& row, std::int32_t kv_head);

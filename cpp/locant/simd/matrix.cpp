@@ -111,7 +111,7 @@ void PackedMatrix::multiply(std::span<const float> x, std::size_t rows, std::spa
             const std::size_t first = tile_begin(t), tile_rows = tile_begin(t + 1) - first;
             set.product(tile_rows, packed + first * depth + d * tile_rows, w, depth_ * kPanelWidth,
                         std::min(together, whole - p), std::min(burst, depth - d),
-                        y.data() + (r0 + first) * outputs_ + p * kPanelWidth, outputs_, d == 0 ? now : Write::kAdd);
+                        y.data() + (r0 + first) * outputs_ + p * kPanelWidth, outputs_, d == 0 ? now : Write::kAdd, {});
           }
         }
       }
@@ -120,7 +120,7 @@ void PackedMatrix::multiply(std::span<const float> x, std::size_t rows, std::spa
       for (std::size_t t = 0; t < count_of_tiles; ++t) {
         const std::size_t first = tile_begin(t), tile_rows = tile_begin(t + 1) - first;
         set.product(tile_rows, packed + first * depth, w, depth_ * kPanelWidth, 1, depth, last, kPanelWidth,
-                    Write::kReplace);
+                    Write::kReplace, {});
         for (std::size_t r = 0; r < tile_rows; ++r) {
           float* out = y.data() + (r0 + first + r) * outputs_ + whole * kPanelWidth;
           for (std::size_t c = 0; c < rest; ++c) {

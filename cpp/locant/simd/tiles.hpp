@@ -57,8 +57,11 @@ struct Tiles {
 
   // out[r * stride + 16 * p + c] = sum over d of packed[d * rows + r] * panels[p * panel_stride + d * 16 + c]
   // for `panels` panels; with kAdd it is added. depth is a multiple of kDepthStep.
+  // next: where there are so few rows that memory is waited for, what will be read after this; it is fetched meanwhile.
+  // Empty where the panels meet many rows.
   void (*product)(std::size_t rows, const float* packed, const float* panels, std::size_t panel_stride,
-                  std::size_t panel_count, std::size_t depth, float* out, std::size_t stride, Write write);
+                  std::size_t panel_count, std::size_t depth, float* out, std::size_t stride, Write write,
+                  std::span<const float> next);
 
   // scores[r][0 .. keys) -> 2^(score - base), keys a multiple of 16; updates the state. A score of -infinity gives
   // 0, NaN or +infinity makes the row NaN. True where a base was changed: the mixture is to be carried.
@@ -66,9 +69,9 @@ struct Tiles {
 
   // mixture[r * width + c] = carry[r] * mixture[r * width + c] + sum over keys of weights[r][key] * value(key, c)
   // for `keys` keys, a multiple of 4, from the one that `values` points at in its tile; width a multiple of 16.
-  // carry: null where it would be 1 in every row.
+  // carry: null where it would be 1 in every row. next: as in product().
   void (*mixture)(std::size_t rows, const float* weights, std::size_t keys, const float* values, std::size_t width,
-                  const float* carry, float* mixture);
+                  const float* carry, float* mixture, std::span<const float> next);
 
   // scores[0 .. count) -> soft_cap * tanh(scores / soft_cap), count a multiple of 16.
   void (*soften)(float* scores, std::size_t count, float soft_cap);
