@@ -22,6 +22,24 @@ constexpr std::size_t kRunRows = 256;
 
 std::size_t round_up(std::size_t x, std::size_t step) { return (x + step - 1) / step * step; }
 
+// Lanes are 4, 8 or 16; four sums at a time, since each waits for the one before it.
+float sum_of_lanes(const float* lane, std::size_t lanes) {
+  float sum[4] = {lane[0], lane[1], lane[2], lane[3]};
+  for (std::size_t i = 4; i < lanes; i += 4) {
+    for (std::size_t j = 0; j < 4; ++j) sum[j] += lane[i + j];
+  }
+  return sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+// In pieces of known length, which compilers make vectors of.
+void multiply(const float* __restrict x, std::size_t count, float factor, float* __restrict y) {
+  std::size_t i = 0;
+  for (; i + kPanel <= count; i += kPanel) {
+    for (std::size_t j = 0; j < kPanel; ++j) y[i + j] = x[i + j] * factor;
+  }
+  for (; i < count; ++i) y[i] = x[i] * factor;
+}
+
 }  // namespace
 
 Kernel::Kernel(const AttentionConfig& config) : config_(&config) {
@@ -323,8 +341,7 @@ void Kernel::finish(const AttendRow& row, std::int32_t kv_head) {
         const std::size_t token = group.first + r % group.tokens;
         const std::size_t head = static_cast<std::size_t>(kv_head) * shared + h + r / group.tokens;
         float* y = row.out + (token * heads + head) * value_dim;
-        float factor = 0, sum = 0;
-        for (std::size_t lane = 0; lane < tiles_->lanes; ++lane) sum += tile.state.sum[r * tiles_->lanes + lane];
+        float factor = 0, sum = sum_of_lanes(tile.state.sum + r * tiles_->lanes, tiles_->lanes);
         if (sum != 0) {  // also where it is NaN: the row saw one
           float carry = 1;
           if (!config_->sink_logits.empty()) {
@@ -336,7 +353,7 @@ void Kernel::finish(const AttendRow& row, std::int32_t kv_head) {
           factor = carry / sum;
         }
         // A row that saw nothing mixed nothing: its mixture is 0 and so is its factor.
-        for (std::size_t c = 0; c < value_dim; ++c) y[c] = mixture[r * value_stride_ + c] * factor;
+        multiply(mixture + r * value_stride_, value_dim, factor, y);
       }
     }
   }

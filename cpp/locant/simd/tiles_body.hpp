@@ -275,6 +275,21 @@ __attribute__((noinline)) inline void rebase(std::size_t rows, const float* top,
   }
 }
 
+// N vectors of scores to weights, and their sum.
+template <int N>
+LOCANT_INLINE Floats weigh(float* scores, Floats base, const float* numbers, Floats sum) {
+  Floats w[N];
+#pragma GCC unroll 4
+  for (int v = 0; v < N; ++v) w[v] = load(scores + v * kLanes) - base;
+  exp2_of(w, numbers);
+#pragma GCC unroll 4
+  for (int v = 0; v < N; ++v) store(scores + v * kLanes, w[v]);
+  if constexpr (N == 4) return sum + ((w[0] + w[1]) + (w[2] + w[3]));
+#pragma GCC unroll 4
+  for (int v = 0; v < N; ++v) sum = sum + w[v];
+  return sum;
+}
+
 inline bool softmax_tile(std::size_t rows, float* scores, std::size_t keys, SoftmaxRows& state) {
   const float* const numbers = exp2_numbers();
   Floats high[kRows];
@@ -283,17 +298,11 @@ inline bool softmax_tile(std::size_t rows, float* scores, std::size_t keys, Soft
     const float* s = scores + r * kTileKeys;
     const float* const end = s + keys;
     Floats high0 = splat(-__builtin_inff()), high1 = high0;
-    for (; s != end; s += kPanelWidth) {
-      if constexpr (kVectorsOfPanel == 1) {
-        high0 = max_keeping(high0, load(s));
-      } else {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectorsOfPanel; v += 2) {
-          high0 = max_keeping(high0, load(s + v * kLanes));
-          high1 = max_keeping(high1, load(s + (v + 1) * kLanes));
-        }
-      }
+    for (; end - s >= static_cast<std::ptrdiff_t>(4 * kLanes); s += 4 * kLanes) {
+      high0 = max_keeping(max_keeping(high0, load(s)), load(s + 2 * kLanes));
+      high1 = max_keeping(max_keeping(high1, load(s + kLanes)), load(s + 3 * kLanes));
     }
+    for (; s != end; s += kLanes) high0 = max_keeping(high0, load(s));
     high[r] = max_keeping(high0, high1);
     within &= high[r] <= load_splat(state.limit + r);
   }
@@ -307,19 +316,12 @@ inline bool softmax_tile(std::size_t rows, float* scores, std::size_t keys, Soft
     float* s = scores + r * kTileKeys;
     float* const end = s + keys;
     const Floats base = load_splat(state.base + r);
-    constexpr int N = kVectorsOfPanel;
     Floats sum = load(state.sum + r * kLanes);
-    for (; s != end; s += kPanelWidth) {
-      Floats w[N];
-#pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) w[v] = load(s + v * kLanes) - base;
-      exp2_of(w, numbers);
-#pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) {
-        store(s + v * kLanes, w[v]);
-        sum = sum + w[v];
-      }
+    // Four vectors at a time where there are as many, since one alone waits for each of its steps.
+    if constexpr (kVectorsOfPanel < 4) {
+      for (; end - s >= static_cast<std::ptrdiff_t>(4 * kLanes); s += 4 * kLanes) sum = weigh<4>(s, base, numbers, sum);
     }
+    for (; s != end; s += kPanelWidth) sum = weigh<kVectorsOfPanel>(s, base, numbers, sum);
     store(state.sum + r * kLanes, sum);
   }
   return rebased;

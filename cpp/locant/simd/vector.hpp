@@ -171,7 +171,7 @@ LOCANT_INLINE float first_lane(Floats x) { return x[0]; }
 inline constexpr float kExp2Numbers[] = {
     -127.0f, 12582912.0f,  // 1.5 * 2^23: its sum with x rounds to a whole number
     0.00015594677824992687f, 0.0013406643411144614f, 0.009617692790925503f, 0.055503103882074356f,
-    0.24022652208805084f, 0.6931472420692444f, 1.0f};
+    0.24022652208805084f, 0.6931472420692444f, 1.0f, -126.0f};
 
 LOCANT_INLINE const float* exp2_numbers() {
   const float* numbers = kExp2Numbers;
@@ -184,6 +184,18 @@ LOCANT_INLINE const float* exp2_numbers() {
 // rounding). Below 2^-126 the result is 0.
 template <int N>
 LOCANT_INLINE void exp2_of(Floats (&x)[N], const float* numbers) {
+#if defined(__AVX512F__)
+  // There are instructions for f and for p * 2^n.
+  const Floats lowest = load_splat(numbers + 9);
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i) {
+    const Floats f = _mm512_reduce_ps(x[i], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    Floats p = load_splat(numbers + 2);
+#pragma GCC unroll 6
+    for (int c = 3; c < 9; ++c) p = madd(p, f, load_splat(numbers + c));
+    x[i] = _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x[i], lowest, _CMP_NLT_UQ), p, x[i] - f);
+  }
+#else
   Floats shifted[N], p[N];
   const Floats low = load_splat(numbers), magic = load_splat(numbers + 1);
 #pragma GCC unroll 4
@@ -203,6 +215,7 @@ LOCANT_INLINE void exp2_of(Floats (&x)[N], const float* numbers) {
   const Ints one = bits(load_splat(numbers + 8));
 #pragma GCC unroll 4
   for (int i = 0; i < N; ++i) x[i] = p[i] * from_bits((bits(shifted[i]) << 23) + one);
+#endif
 }
 
 // tanh(x): an odd polynomial where |x| < 1/4, (1 - t) / (1 + t) with t = e^(-2|x|) elsewhere. Relative error
