@@ -509,11 +509,13 @@ double soak(unsigned seed) {
   int steps = 0, operations = 0;
   double worst = 0;
   while (operations < 10000) {
-    const int layers = pick(1, 2), sequences = pick(1, 3), limit = pick(4, 60);
+    // Most programs stay within a block of 64 slots and meet its edges often, the others hold several blocks.
+    const bool is_long = pick(0, 7) == 0;
+    const int layers = pick(1, 2), sequences = pick(1, 3), limit = is_long ? pick(100, 300) : pick(4, 60);
     CacheConfig c = pick(0, 1) ? fixed(limit, layers, sequences) : growing(layers, sequences);
     if (pick(0, 2) == 0) c.keys = KeyStorage::kUnrotated;
     AttentionConfig ac = config(pick(0, 3) != 0);
-    if (pick(0, 2) == 0) ac.mask.window = Window{pick(1, 12), WindowConvention::kCountsCurrent, pick(0, 3)};
+    if (pick(0, 2) == 0) ac.mask.window = Window{pick(1, is_long ? 100 : 12), WindowConvention::kCountsCurrent, pick(0, 3)};
     const Attention attention(ac);
     Cache cache(c);
     std::vector<NaiveSequence> naive(static_cast<std::size_t>(sequences));
@@ -524,13 +526,14 @@ double soak(unsigned seed) {
       CHECK(cache.rows(s) == model.tokens.size());
       const int operation = pick(0, 19);
       if (operation < 12) {
-        const int count = pick(1, 4);
+        const int count = is_long ? pick(1, 40) : pick(1, 4);
         if (held + count > limit) {
           if (c.capacity == Capacity::kFixed) {
             CHECK_THROWS_AS(cache.begin(cache.next(Ints{count}, Ints{s}), Ints{s}), Error);
           }
-          cache.keep_window(s, 2, 2);
-          if (held > 4) model.tokens.erase(model.tokens.begin() + 2, model.tokens.end() - 2);
+          const int newest = is_long ? limit / 2 : 2;
+          cache.keep_window(s, 2, static_cast<std::size_t>(newest));
+          if (held > newest + 2) model.tokens.erase(model.tokens.begin() + 2, model.tokens.end() - newest);
           continue;
         }
         Positions next = cache.next(Ints{count}, Ints{s});
@@ -577,7 +580,7 @@ double soak(unsigned seed) {
       } else if (operation < 14 && held > 0) {
         Rows rows;
         for (int r = 0; r < held; ++r) {
-          if (pick(0, 3) == 0) rows.push_back(static_cast<std::size_t>(r));
+          if (pick(0, is_long ? 31 : 3) == 0) rows.push_back(static_cast<std::size_t>(r));
         }
         cache.evict(s, rows);
         for (std::size_t i = rows.size(); i-- > 0;) model.tokens.erase(model.tokens.begin() + static_cast<std::ptrdiff_t>(rows[i]));

@@ -133,7 +133,7 @@ TEST_CASE("mask: what is said of a tile holds for every pair in it") {
       for (std::size_t q = q0; q < q1; ++q) {
         for (std::size_t k = k0; k < k1; ++k) count += sight.sees(q, k) ? 1 : 0;
       }
-      const auto coverage = sight.coverage(q0, q1, k0, k1);
+      const auto coverage = sight.coverage(sight.summary(q0, q1), k0, k1);
       if (coverage == Visibility::Coverage::kAll) CHECK(count == (q1 - q0) * (k1 - k0));
       if (coverage == Visibility::Coverage::kNone) CHECK(count == 0);
       all += coverage == Visibility::Coverage::kAll;
@@ -149,14 +149,14 @@ TEST_CASE("mask: tiles far from a window or another document are known to be hid
   const Positions tokens = Positions::range(8192);
   const Mask mask = windowed(512);
   const Visibility sight(mask, 0, view_of(tokens, 0), view_of(tokens, 0));
-  CHECK(sight.coverage(4096, 4160, 0, 64) == Visibility::Coverage::kNone);
-  CHECK(sight.coverage(4096, 4160, 4160, 4224) == Visibility::Coverage::kNone);
-  CHECK(sight.coverage(4096, 4160, 3712, 3776) == Visibility::Coverage::kAll);
+  CHECK(sight.coverage(sight.summary(4096, 4160), 0, 64) == Visibility::Coverage::kNone);
+  CHECK(sight.coverage(sight.summary(4096, 4160), 4160, 4224) == Visibility::Coverage::kNone);
+  CHECK(sight.coverage(sight.summary(4096, 4160), 3712, 3776) == Visibility::Coverage::kAll);
   const Positions documents = Positions::packed(Ints(8, 64), PackedPositions::kRestart);
   const Mask causal;
   const Visibility packed(causal, 0, view_of(documents, 0), view_of(documents, 0));
-  CHECK(packed.coverage(0, 64, 64, 128) == Visibility::Coverage::kNone);
-  CHECK(packed.coverage(448, 512, 0, 448) == Visibility::Coverage::kNone);
+  CHECK(packed.coverage(packed.summary(0, 64), 64, 128) == Visibility::Coverage::kNone);
+  CHECK(packed.coverage(packed.summary(448, 512), 0, 448) == Visibility::Coverage::kNone);
 }
 
 TEST_CASE("mask: bad input is a sentence") {

@@ -44,6 +44,7 @@ std::size_t CachedSequence::slot_of(std::size_t row) const noexcept {
 
 void CachedSequence::compact() noexcept {
   if (rows == slots()) return;
+  blocks.changed_from(0);
   std::size_t to = 0;
   for (std::size_t from = 0; from < slots(); ++from) {
     if (valid[from] == 0) continue;
@@ -79,6 +80,7 @@ void CachedSequence::set_end(const SegmentEnd& end) noexcept {
 
 bool CachedSequence::remove(std::size_t slot) noexcept {
   valid[slot] = 0;
+  blocks.changed_from(slot);
   --rows;
   const auto end = std::lower_bound(ends.begin(), ends.end(), segment[slot], before_segment);
   if (--end->rows == 0) {
@@ -394,6 +396,7 @@ CacheStep Cache::begin(Positions tokens, std::span<const std::int32_t> sequences
     const State::StepRow& row = state.step_rows[r];
     CachedSequence& s = state.sequences[static_cast<std::size_t>(row.sequence)];
     const auto which = static_cast<std::int32_t>(r);
+    s.blocks.changed_from(s.slots());  // the new tokens, and what was cut off since the last step
     for (std::size_t t = tokens.row_begin(which); t < tokens.row_end(which); ++t) {
       if (tokens.valid()[t] == 0) continue;
       for (std::int32_t a = 0; a < tokens.axes(); ++a) s.position[static_cast<std::size_t>(a)].push_back(tokens.position(a)[t]);

@@ -31,6 +31,7 @@ struct CachedSequence {
   std::vector<std::uint8_t> valid;                  // [slots]; 0: a hole. The last slot is none.
   std::size_t rows = 0;                             // valid slots
   SegmentEnds ends;
+  BlockSummaries blocks;                            // of the slots
   std::vector<KeyValueStore> layers;
   std::uint64_t named_by = 0;                       // the begin() that named it last
 

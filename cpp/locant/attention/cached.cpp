@@ -144,7 +144,7 @@ void Attention::attend(std::span<const float> q, std::span<const float> k, std::
       });
       std::vector<std::uint8_t> expanded;
       if (!visible[i].empty() && s.rows != s.slots()) expanded = by_slots(visible[i], queries[i], s);
-      const Visibility sight(mask, r, view_of(tokens, r), s.view(),
+      const Visibility sight(mask, r, view_of(tokens, r), s.view(), s.blocks.of(s.view()),
                              expanded.empty() ? visible[i] : std::span<const std::uint8_t>(expanded));
       const std::size_t first = tokens.row_begin(r);
       AttendRow row;

@@ -86,6 +86,7 @@ void Kernel::attend(const AttendRow& row) {
 
 // Which groups of query tokens [first, last) meet which blocks of keys, and how.
 void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
+  const Visibility& sight = *row.sight;
   const std::size_t rows = tiles_->rows;
   const std::size_t shared = static_cast<std::size_t>(config_->shape.heads / config_->shape.kv_heads);
   groups_.clear();
@@ -93,7 +94,7 @@ void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
   std::size_t tiles = 0;
   for (std::size_t t = first; t < last; t += rows) {
     const std::size_t tokens = std::min(rows, last - t);
-    groups_.push_back({t, tokens, std::min(shared, rows / tokens)});
+    groups_.push_back({t, tokens, std::min(shared, rows / tokens), sight.summary(t, t + tokens)});
     first_tile_.push_back(tiles);
     tiles += tiles_of(groups_.back());
   }
@@ -103,22 +104,21 @@ void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
 
   meetings_.clear();
   masks_.clear();
-  const Visibility& sight = *row.sight;
+  const TokenSummary run = sight.summary(first, last);
   const std::size_t keys = sight.keys();
   using Coverage = Visibility::Coverage;
   for (std::size_t k0 = 0; k0 < keys; k0 += kTileKeys) {
     const std::size_t k1 = std::min(k0 + kTileKeys, keys);
-    const Coverage of_run = sight.coverage(first, last, k0, k1);
+    const Coverage of_run = sight.coverage(run, k0, k1);
     if (of_run == Coverage::kNone) continue;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const TokenGroup& group = groups_[g];
-      const std::size_t q0 = group.first, q1 = q0 + group.tokens;
-      const Coverage seen = of_run == Coverage::kAll ? of_run : sight.coverage(q0, q1, k0, k1);
+      const Coverage seen = of_run == Coverage::kAll ? of_run : sight.coverage(group.summary, k0, k1);
       if (seen == Coverage::kNone) continue;
       std::size_t from = k0, to = k1;
       if (seen == Coverage::kSome) {  // leave out the panels at either end that nobody sees
-        while (from < to && sight.coverage(q0, q1, from, std::min(from + kPanel, k1)) == Coverage::kNone) from += kPanel;
-        while (from < to && sight.coverage(q0, q1, (to - 1) / kPanel * kPanel, to) == Coverage::kNone) {
+        while (from < to && sight.coverage(group.summary, from, std::min(from + kPanel, k1)) == Coverage::kNone) from += kPanel;
+        while (from < to && sight.coverage(group.summary, (to - 1) / kPanel * kPanel, to) == Coverage::kNone) {
           to = (to - 1) / kPanel * kPanel;
         }
         if (from >= to) continue;
@@ -128,7 +128,7 @@ void Kernel::plan(const AttendRow& row, std::size_t first, std::size_t last) {
         meeting.mask = masks_.size();
         masks_.resize(masks_.size() + group.tokens * kTileKeys, 0);
         for (std::size_t t = 0; t < group.tokens; ++t) {
-          sight.row(q0 + t, from, to, masks_.data() + meeting.mask + t * kTileKeys);
+          sight.row(group.first + t, from, to, masks_.data() + meeting.mask + t * kTileKeys);
         }
       }
       meetings_.push_back(meeting);

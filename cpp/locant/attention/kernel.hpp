@@ -64,6 +64,7 @@ class Kernel {
   // Tokens that share tiles: one tile of `tokens` x `heads` rows for each run of `heads` heads of the group.
   struct TokenGroup {
     std::size_t first, tokens, heads;
+    TokenSummary summary;
   };
   // A token group meets a block of keys.
   struct Meeting {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "locant/memory.hpp"
 
 namespace locant {
 
@@ -54,7 +53,13 @@ TokenView view_of(const Positions& positions, std::int32_t row) {
 
 Visibility::Visibility(const Mask& mask, std::int32_t row, TokenView queries, TokenView keys,
                        std::span<const std::uint8_t> visible)
-    : mask_(&mask), queries_(queries), keys_(keys), visible_(visible) {
+    : Visibility(mask, row, queries, keys, std::span<const TokenSummary>(), visible) {
+  key_blocks_ = own_blocks_.of(keys_);
+}
+
+Visibility::Visibility(const Mask& mask, std::int32_t row, TokenView queries, TokenView keys,
+                       std::span<const TokenSummary> key_blocks, std::span<const std::uint8_t> visible)
+    : mask_(&mask), queries_(queries), keys_(keys), visible_(visible), key_blocks_(key_blocks) {
   if (!visible_.empty()) {
     require_size("attend", "the mask of a row", visible_.size(), queries.size() * keys.size(),
                  sentence(queries.size(), " queries x ", keys.size(), " keys"));
@@ -62,68 +67,47 @@ Visibility::Visibility(const Mask& mask, std::int32_t row, TokenView queries, To
   if (!mask.prefix.empty()) {
     prefix_ = mask.prefix[mask.prefix.size() == 1 ? 0 : static_cast<std::size_t>(row)];
   }
-  const std::size_t blocks = (keys_.size() + kKeyBlock - 1) / kKeyBlock;
-  with_memory("attend", static_cast<double>(blocks * sizeof(Summary)), [&] { key_blocks_.reserve(blocks); });
-  for (std::size_t k = 0; k < keys_.size(); k += kKeyBlock) {
-    key_blocks_.push_back(summarise(keys_, k, std::min(k + kKeyBlock, keys_.size())));
+}
+
+Visibility::Reach Visibility::reach(std::int32_t order) const noexcept {
+  const auto clamped = [](std::int64_t x) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(x, -std::int64_t{kMaxPosition}, kMaxPosition));
+  };
+  const bool causal = mask_->direction == Direction::kCausal;
+  Reach r{-kMaxPosition, causal ? std::max(order, prefix_ - 1) : kMaxPosition, -kMaxPosition, kMaxPosition, 0};
+  if (mask_->window) {
+    const std::int64_t most = std::int64_t{mask_->window->size} -
+                              (mask_->window->convention == WindowConvention::kCountsCurrent ? 1 : 0);
+    r.window_low = clamped(order - most);
+    if (!causal) r.window_high = clamped(order + most);
+    r.sinks = mask_->window->sinks;
   }
+  if (mask_->chunk) {
+    const std::int64_t first = std::int64_t{order} / *mask_->chunk * *mask_->chunk;
+    r.low = clamped(first);
+    r.high = std::min(r.high, clamped(first + *mask_->chunk - 1));
+  }
+  return r;
 }
 
 bool Visibility::sees(std::size_t query, std::size_t key) const noexcept {
   if (!queries_.valid[query] || !keys_.valid[key]) return false;
   if (queries_.segment[query] != keys_.segment[key]) return false;
   if (!visible_.empty() && visible_[query * keys_.size() + key] == 0) return false;
-  const std::int64_t o_q = queries_.order[query], o_k = keys_.order[key];
-  if (mask_->direction == Direction::kCausal && o_k > o_q && o_k >= prefix_) return false;
-  if (mask_->window) {
-    const std::int64_t back = mask_->direction == Direction::kCausal ? o_q - o_k : std::abs(o_q - o_k);
-    const std::int64_t most = std::int64_t{mask_->window->size} -
-                              (mask_->window->convention == WindowConvention::kCountsCurrent ? 1 : 0);
-    if (back > most && o_k >= mask_->window->sinks) return false;
-  }
-  if (mask_->chunk && o_q / *mask_->chunk != o_k / *mask_->chunk) return false;
-  return true;
+  return reach(queries_.order[query]).holds(keys_.order[key]);
 }
 
-Visibility::Summary Visibility::summarise(const TokenView& tokens, std::size_t first, std::size_t last) noexcept {
-  Summary s{kMaxPosition, -1, kMaxPosition, -1, false, true};
-  for (std::size_t i = first; i < last; ++i) {
-    if (!tokens.valid[i]) {
-      s.all_valid = false;
-      continue;
-    }
-    s.any_valid = true;
-    s.order_low = std::min(s.order_low, tokens.order[i]);
-    s.order_high = std::max(s.order_high, tokens.order[i]);
-    s.segment_low = std::min(s.segment_low, tokens.segment[i]);
-    s.segment_high = std::max(s.segment_high, tokens.segment[i]);
-  }
-  return s;
-}
-
-void Visibility::merge(Summary& into, const Summary& other) noexcept {
-  into.order_low = std::min(into.order_low, other.order_low);
-  into.order_high = std::max(into.order_high, other.order_high);
-  into.segment_low = std::min(into.segment_low, other.segment_low);
-  into.segment_high = std::max(into.segment_high, other.segment_high);
-  into.any_valid = into.any_valid || other.any_valid;
-  into.all_valid = into.all_valid && other.all_valid;
-}
-
-Visibility::Coverage Visibility::coverage(std::size_t q0, std::size_t q1, std::size_t k0,
-                                          std::size_t k1) const noexcept {
-  if (q0 >= q1 || k0 >= k1) return Coverage::kNone;
-  const Summary q = summarise(queries_, q0, q1);
-  Summary k{kMaxPosition, -1, kMaxPosition, -1, false, true};
+Visibility::Coverage Visibility::coverage(const TokenSummary& q, std::size_t k0, std::size_t k1) const noexcept {
+  TokenSummary k = TokenSummary::none();
   std::size_t at = k0;
   while (at < k1) {
     const std::size_t edge = std::min((at / kKeyBlock + 1) * kKeyBlock, keys_.size());
     if (at % kKeyBlock == 0 && edge <= k1) {
-      merge(k, key_blocks_[at / kKeyBlock]);
+      k.merge(key_blocks_[at / kKeyBlock]);
       at = edge;
     } else {
       const std::size_t stop = std::min(edge, k1);
-      merge(k, summarise(keys_, at, stop));
+      k.merge(TokenSummary::of(keys_, at, stop));
       at = stop;
     }
   }
@@ -162,7 +146,22 @@ Visibility::Coverage Visibility::coverage(std::size_t q0, std::size_t q1, std::s
 }
 
 void Visibility::row(std::size_t query, std::size_t k0, std::size_t k1, std::uint8_t* out) const noexcept {
-  for (std::size_t k = k0; k < k1; ++k) out[k - k0] = sees(query, k) ? 1 : 0;
+  if (!queries_.valid[query]) {
+    std::fill(out, out + (k1 - k0), std::uint8_t{0});
+    return;
+  }
+  // Without a branch, for compilers that make vectors of it.
+  const Reach r = reach(queries_.order[query]);
+  const std::int32_t query_segment = queries_.segment[query];
+  const std::int32_t *const order = keys_.order.data() + k0, *const segment = keys_.segment.data() + k0;
+  const std::uint8_t* const valid = keys_.valid.data() + k0;
+  std::uint8_t* const __restrict seen = out;
+  for (std::size_t i = 0; i < k1 - k0; ++i) {
+    seen[i] = static_cast<std::uint8_t>(r.holds(order[i]) & (segment[i] == query_segment) & (valid[i] != 0));
+  }
+  if (visible_.empty()) return;
+  const std::uint8_t* const visible = visible_.data() + query * keys_.size();
+  for (std::size_t k = k0; k < k1; ++k) out[k - k0] = static_cast<std::uint8_t>(out[k - k0] & (visible[k] != 0));
 }
 
 }  // namespace locant

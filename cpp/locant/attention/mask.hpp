@@ -25,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "locant/attention/summary.hpp"
 #include "locant/position/positions.hpp"
 
 namespace locant {
@@ -73,24 +74,21 @@ std::vector<std::span<const std::uint8_t>> split_visible(std::string_view call, 
                                                          std::span<const std::size_t> queries,
                                                          std::span<const std::size_t> keys);
 
-// What a mask reads of one side of one row. The spans must outlive the Visibility made of them.
-struct TokenView {
-  std::span<const std::int32_t> order, segment;
-  std::span<const std::uint8_t> valid;
-  std::size_t size() const noexcept { return order.size(); }
-};
 TokenView view_of(const Positions& positions, std::int32_t row);
 
 // The mask of one row, in a form that kernels can ask cheaply about whole tiles.
 class Visibility {
  public:
-  static constexpr std::size_t kKeyBlock = 64;   // keys per summary
+  static constexpr std::size_t kKeyBlock = BlockSummaries::kBlock;
   enum class Coverage { kNone, kSome, kAll };
 
   // `visible`: the part of mask.visible that is this row's, [queries, keys]; empty where the mask has none.
   // Errors: kShape where it has another size. `row` picks the prefix.
   Visibility(const Mask& mask, std::int32_t row, TokenView queries, TokenView keys,
              std::span<const std::uint8_t> visible = {});
+  // With the summaries of the keys' blocks, which must outlive it.
+  Visibility(const Mask& mask, std::int32_t row, TokenView queries, TokenView keys,
+             std::span<const TokenSummary> key_blocks, std::span<const std::uint8_t> visible);
 
   std::size_t queries() const noexcept { return queries_.size(); }
   std::size_t keys() const noexcept { return keys_.size(); }
@@ -98,26 +96,31 @@ class Visibility {
   // The definition, one pair.
   bool sees(std::size_t query, std::size_t key) const noexcept;
 
-  // Of queries [q0, q1) against keys [k0, k1): kNone and kAll are exact promises, kSome promises nothing.
-  // O((q1-q0) + (k1-k0)/kKeyBlock) where k0 and k1 lie on block edges or the end.
-  Coverage coverage(std::size_t q0, std::size_t q1, std::size_t k0, std::size_t k1) const noexcept;
+  // Queries [q0, q1), for coverage().
+  TokenSummary summary(std::size_t q0, std::size_t q1) const noexcept { return TokenSummary::of(queries_, q0, q1); }
+  // Of these queries against keys [k0, k1): kNone and kAll are exact promises, kSome promises nothing.
+  // O((k1-k0)/kKeyBlock) where k0 and k1 lie on block edges or the end.
+  Coverage coverage(const TokenSummary& queries, std::size_t k0, std::size_t k1) const noexcept;
 
   // out[i] = 1 where `query` sees key k0+i, else 0, for k0 <= k0+i < k1.
   void row(std::size_t query, std::size_t k0, std::size_t k1, std::uint8_t* out) const noexcept;
 
  private:
-  struct Summary {  // of the valid tokens of a run
-    std::int32_t order_low, order_high, segment_low, segment_high;
-    bool any_valid, all_valid;
+  // The orders that a query sees keys of: those within [low, high] that lie in its window or are sinks.
+  struct Reach {
+    std::int32_t low, high, window_low, window_high, sinks;
+    bool holds(std::int32_t order) const noexcept {
+      return ((order >= low) & (order <= high)) & (((order >= window_low) & (order <= window_high)) | (order < sinks));
+    }
   };
-  static Summary summarise(const TokenView& tokens, std::size_t first, std::size_t last) noexcept;
-  static void merge(Summary& into, const Summary& other) noexcept;
+  Reach reach(std::int32_t order) const noexcept;
 
   const Mask* mask_;
   TokenView queries_, keys_;
   std::span<const std::uint8_t> visible_;
   std::int32_t prefix_ = 0;
-  std::vector<Summary> key_blocks_;
+  BlockSummaries own_blocks_;  // where the caller has none
+  std::span<const TokenSummary> key_blocks_;
 };
 
 }  // namespace locant
