@@ -57,8 +57,9 @@ const suites = {
   package: {
     about: 'the npm package: in this Node, without code generation from strings, and in the newest Node',
     isThere: () => testFiles('tests/package').length > 0,
-    async run(count) {
+    async run(count, { full }) {
       await buildPackage({ quiet: true });
+      if (full) process.env.LOCANT_TEST_FULL = '1';
       const files = testFiles('tests/package');
       await count(`Node ${process.versions.node}`, nodeTest([process.execPath], files));
       await count('no code generation from strings', nodeTest([process.execPath, '--disallow-code-generation-from-strings'], files));

@@ -367,10 +367,20 @@ TEST_CASE("llama: parameters become the configuration, or a sentence") {
     change(bad);
     return code_of([&] { llama_config(bad); });
   };
-  CHECK(refused([](auto& b) { b.num_hidden_layers = 0; }) == ErrorCode::kArgument);
-  CHECK(refused([](auto& b) { b.num_key_value_heads = 3; }) == ErrorCode::kArgument);
-  CHECK(refused([](auto& b) { b.rope_theta = -1; }) == ErrorCode::kArgument);
-  CHECK(refused([](auto& b) { b.partial_rotary_factor = 1.5; }) == ErrorCode::kArgument);
+  // In the names of the file, not of this library.
+  const auto says = [&](const char* sentence, auto&& change) {
+    LlamaParameters bad = p;
+    change(bad);
+    check_error(ErrorCode::kArgument, sentence, [&] { llama_config(bad); });
+  };
+  says("llama_config: vocab_size is 0, expected 1 to", [](auto& b) { b.vocab_size = 0; });
+  says("llama_config: intermediate_size is -1, expected 1 to", [](auto& b) { b.intermediate_size = -1; });
+  says("llama_config: num_hidden_layers is 0, expected 1 to 65536", [](auto& b) { b.num_hidden_layers = 0; });
+  says("llama_config: num_key_value_heads is 5, expected 1 to 4", [](auto& b) { b.num_key_value_heads = 5; });
+  says("llama_config: num_attention_heads is 4, expected a multiple of num_key_value_heads, 3", [](auto& b) { b.num_key_value_heads = 3; });
+  says("llama_config: rms_norm_eps is -1, expected 0 or more", [](auto& b) { b.rms_norm_eps = -1; });
+  says("llama_config: rope_theta is -1", [](auto& b) { b.rope_theta = -1; });
+  says("llama_config: partial_rotary_factor is 1.5, expected a number above 0 and at most 1", [](auto& b) { b.partial_rotary_factor = 1.5; });
   CHECK(refused([](auto& b) { b.rope_rule = DynamicNtkRule{2, 64}; }) == ErrorCode::kArgument);  // no length given
   CHECK(refused([](auto& b) { b.sliding_window = 0; }) == ErrorCode::kArgument);
 }

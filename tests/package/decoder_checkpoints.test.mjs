@@ -104,10 +104,12 @@ test('llamaConfig: values become a configuration, or a sentence', () => {
   locant.decoder(more, { seed: 1 }).dispose();
   const refused = (change, sentence) => refuses(() => locant.llamaConfig({ ...p, ...change }), 'argument', sentence);
   refused({ hidden_size: 10 }, 'llamaConfig: hidden_size 10 does not divide by 3 heads, and head_dim is not given');
-  refused({ num_key_value_heads: 2 }, /^llamaConfig: .*2/);
+  refused({ num_key_value_heads: 2 }, 'llamaConfig: num_attention_heads is 3, expected a multiple of num_key_value_heads, 2');
+  refused({ num_key_value_heads: 4 }, /^llamaConfig: num_key_value_heads is 4, expected .*3/);
+  refused({ rms_norm_eps: -1 }, 'llamaConfig: rms_norm_eps is -1, expected 0 or more');
   refused({ num_hidden_layers: 0 }, 'llamaConfig: num_hidden_layers is 0, expected an integer of 1 .. 65536');
   refused({ rope_theta: -1 }, 'llamaConfig: rope_theta is -1, expected a finite number above 0');
-  refused({ partial_rotary_factor: 1.5 }, /^llamaConfig: /);
+  refused({ partial_rotary_factor: 1.5 }, 'llamaConfig: partial_rotary_factor is 1.5, expected a number above 0 and at most 1');
   refused({ rope: { rule: 'dynamic-ntk', factor: 2, trainedLength: 64 } }, /^llamaConfig: .*length/);
   refused({ rope: { rule: 'linear' } }, 'llamaConfig: rope: factor is undefined, expected a finite number above 0');
   refused({ rope: { rule: 'linear', factor: 2, base: 3 } }, /^llamaConfig: rope: there is no option "base"/);

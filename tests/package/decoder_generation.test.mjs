@@ -15,6 +15,7 @@ test('generation: step by step, as a promise and at once give the same tokens', 
   const expected = decoder.generate(sampled);
   const generation = decoder.generation(sampled);
   const seen = [];
+  assert.deepEqual(generation.rows(), prompts.map(() => ({ tokens: new Int32Array(), reason: 'unfinished' })));
   while (!generation.ended) seen.push(generation.step());
   assert.deepEqual(generation.rows(), expected);
   assert.deepEqual(seen.map(({ phase, done, total }) => [phase, done, total]),
@@ -125,7 +126,7 @@ test('generate: a cache that fills up leaves no row behind, whichever way it is 
   assert.equal(generation.ended, true);
   assert.equal(cache.rows(), 0);
   generation.dispose();
-  await assert.rejects(decoder.generateAsync(prompt), { code: 'cache-full' });
+  await assert.rejects(decoder.generateAsync(prompt), { code: 'cache-full', message: /^generateAsync: / });
   assert.equal(cache.rows(), 0);
   refuses(() => decoder.generate({ prompts: [new Array(9).fill(1)], cache }), 'cache-full',
     'generate: sequence 0 holds 0 rows and its prompt 9 tokens, the cache has room for 8');
@@ -168,7 +169,7 @@ test('generation: one cache serves one promise at a time, and parts that go away
   const both = await Promise.all([decoder.generateAsync(sampled), decoder.generateAsync(sampled)]);
   assert.deepEqual(both, [expected, expected]);
 
-  await assert.rejects(decoder.generateAsync({ prompts, cache, onProgress: () => cache.dispose() }), { code: 'disposed', message: 'step: the cache has been disposed' });
+  await assert.rejects(decoder.generateAsync({ prompts, cache, onProgress: () => cache.dispose() }), { code: 'disposed', message: 'generateAsync: the cache has been disposed' });
   const generation = decoder.generation({ prompts });
   generation.step();
   decoder.dispose();

@@ -58,6 +58,11 @@ test('sample: greedy takes the lowest id of the largest; logits that are none ar
   refuses(() => locant.sample(Float32Array.of(1), { temperature: -1 }), 'argument', /^sample: .*-1/);
   refuses(() => locant.sample(Float32Array.of(1), { temperature: NaN }), 'argument', 'sample: temperature is NaN, expected a finite number');
   refuses(() => locant.sample(Float32Array.of(1), { topK: -1 }), 'argument', /^sample: topK is -1/);
+  // A number within the limits that is no integer passes neither of them.
+  for (const [topK, limit] of [[1.5, undefined], [-1, 0], [2 ** 31, 2147483647]]) {
+    assert.throws(() => locant.sample(Float32Array.of(1), { topK }),
+      { code: 'argument', message: `sample: topK is ${topK}, expected an integer of 0 .. 2147483647`, value: topK, limit });
+  }
   refuses(() => locant.sample(Float32Array.of(1), { topP: 1.5 }), 'argument', /^sample: .*1\.5/);
   assert.equal(locant.sample(Float32Array.of(1, 2), { temperature: 1e-300 }).token, 1);
   assert.ok([0, 1].includes(locant.sample(Float32Array.of(1, 2), { temperature: 1e300 }).token));

@@ -32,6 +32,8 @@ void Generation::take(std::int32_t row, std::span<const float> logits) {
   new_tokens_.push_back(token);
   if (std::find(config_.stop_tokens.begin(), config_.stop_tokens.end(), token) != config_.stop_tokens.end()) {
     to.reason = StopReason::kStopToken;
+  } else if (to.tokens.size() == static_cast<std::size_t>(config_.new_tokens)) {
+    to.reason = StopReason::kLength;
   }
 }
 
@@ -67,10 +69,7 @@ Progress Generation::step() {
     roll_back();
     throw;
   }
-  std::erase_if(active_, [&](std::int32_t r) {
-    const GeneratedRow& row = out_[static_cast<std::size_t>(r)];
-    return row.reason == StopReason::kStopToken || row.tokens.size() == static_cast<std::size_t>(config_.new_tokens);
-  });
+  std::erase_if(active_, [&](std::int32_t r) { return out_[static_cast<std::size_t>(r)].reason != StopReason::kUnfinished; });
   report.rows = new_rows_;
   report.tokens = new_tokens_;
   return report;

@@ -32,11 +32,11 @@ struct GenerationConfig {
   std::int32_t prefill_chunk = 512;         // prompt tokens of a row that go in at once
 };
 
-enum class StopReason { kLength, kStopToken, kCancelled };
+enum class StopReason { kUnfinished, kLength, kStopToken, kCancelled };
 
 struct GeneratedRow {
   std::vector<std::int32_t> tokens;  // the new ones
-  StopReason reason = StopReason::kLength;
+  StopReason reason = StopReason::kUnfinished;
 };
 
 // What a step did. In the prefill `done` and `total` count prompt tokens, then steps; `tokens` are the

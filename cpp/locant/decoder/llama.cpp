@@ -21,13 +21,28 @@ DecoderConfig llama_config(const LlamaParameters& parameters) {
   constexpr const char* kCall = "llama_config";
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   require_range(kCall, "num_hidden_layers", parameters.num_hidden_layers, 1, 65536);
+  // By the names that the file has, before the configuration is asked, which has its own.
+  require_range(kCall, "vocab_size", parameters.vocab_size, 1, kMost);
   require_range(kCall, "hidden_size", parameters.hidden_size, 1, kMost);
+  require_range(kCall, "intermediate_size", parameters.intermediate_size, 1, kMost);
   require_range(kCall, "num_attention_heads", parameters.num_attention_heads, 1, kMost);
+  require_range(kCall, "num_key_value_heads", parameters.num_key_value_heads.value_or(parameters.num_attention_heads), 1,
+                parameters.num_attention_heads);
+  require_finite(kCall, "rms_norm_eps", parameters.rms_norm_eps);
+  if (parameters.rms_norm_eps < 0) {
+    throw Error(ErrorCode::kArgument, sentence(kCall, ": rms_norm_eps is ", parameters.rms_norm_eps, ", expected 0 or more"),
+                parameters.rms_norm_eps, 0);
+  }
+  require_positive(kCall, "rope_theta", parameters.rope_theta);
   DecoderConfig config;
   config.vocabulary = parameters.vocab_size;
   config.width = parameters.hidden_size;
   config.heads = parameters.num_attention_heads;
   config.kv_heads = parameters.num_key_value_heads.value_or(config.heads);
+  if (config.heads % config.kv_heads != 0) {
+    throw Error(ErrorCode::kArgument, sentence(kCall, ": num_attention_heads is ", config.heads,
+                ", expected a multiple of num_key_value_heads, ", config.kv_heads), config.heads, config.kv_heads);
+  }
   if (!parameters.head_dim && config.width % config.heads != 0) {
     throw Error(ErrorCode::kArgument, sentence(kCall, ": hidden_size ", config.width, " does not divide by ", config.heads,
                 " heads, and head_dim is not given"), config.width, config.heads);
@@ -39,9 +54,12 @@ DecoderConfig llama_config(const LlamaParameters& parameters) {
   config.embeddings = parameters.embeddings;
   config.biases = parameters.biases;
 
-  require_positive(kCall, "partial_rotary_factor", parameters.partial_rotary_factor);
+  if (!(parameters.partial_rotary_factor > 0 && parameters.partial_rotary_factor <= 1)) {
+    throw Error(ErrorCode::kArgument, sentence(kCall, ": partial_rotary_factor is ", parameters.partial_rotary_factor,
+                ", expected a number above 0 and at most 1"), parameters.partial_rotary_factor, 1);
+  }
   RotaryShape shape;
-  shape.width = static_cast<std::int32_t>(config.head_dim * std::min(parameters.partial_rotary_factor, 2.0));
+  shape.width = static_cast<std::int32_t>(config.head_dim * parameters.partial_rotary_factor);
   shape.base = parameters.rope_theta;
   shape.pairing = parameters.pairing;
   LayerConfig layer;

@@ -36,7 +36,7 @@ export function integer(call: string, name: string, value: unknown, low: number,
   if (typeof value !== 'number' || !Number.isInteger(value) || value < low || value > high) {
     if (high < low) argumentFault(`${call}: ${name} is ${show(value)}, and there is none to choose`, value);
     argumentFault(`${call}: ${name} is ${show(value)}, expected an integer of ${low} .. ${high}`, value,
-      typeof value === 'number' && value > high ? high : low);
+      typeof value !== 'number' ? undefined : value > high ? high : value < low ? low : undefined);
   }
   return value;
 }

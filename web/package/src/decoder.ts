@@ -246,7 +246,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     return withCache(call, read.cache, async () => {
       const generation = new StepGeneration(this.#context, call, this, { ...read, prefillChunk: read.prefillChunk ?? shortChunk });
       try {
-        await generation.runAll(read, () => generation.cancel());
+        await generation.runAll(call, read, () => generation.cancel());
         return generation.rows();
       } finally {
         generation.dispose();
@@ -263,7 +263,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     return withCache(call, cache, async () => {
       const prefill = new StepPrefill(this.#context, call, this, prompts, cache, chunk);
       try {
-        await prefill.runAll(read, () => argumentFault(`${call}: onProgress said "stop", expected a signal for that: half a prompt has no logits`));
+        await prefill.runAll(call, read, () => argumentFault(`${call}: onProgress said "stop", expected a signal for that: half a prompt has no logits`));
         return prefill.logits();
       } finally {
         prefill.dispose();

@@ -11,7 +11,7 @@ import { handleBeside, handleOf, OwnedObject } from './owned.js';
 import type { Address, Handle, RawCache, RawDecoder, RawGeneration, RawPrefill, RawProgress } from './raw.js';
 
 export const generateNames = ['prompts', 'cache', 'newTokens', 'stopTokens', 'temperature', 'topK', 'topP', 'seed', 'prefillChunk'] as const;
-const reasons = ['length', 'stop-token', 'cancelled'] as const;
+const reasons = ['unfinished', 'length', 'stop-token', 'cancelled'] as const;
 const phases = ['prefill', 'decode'] as const;
 const none = new Int32Array(0);
 
@@ -99,8 +99,13 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
   }
 
   step(): Progress {
+    return this.advance('step');
+  }
+
+  /** One step, for the call that a fault is to be named by. */
+  protected advance(call: string): Progress {
     try {
-      const { phase, done, total, rows, tokens, ended } = this.run('step', (handle) => handle.step());
+      const { phase, done, total, rows, tokens, ended } = this.run(call, (handle) => handle.step());
       this.#ended = ended;
       return { phase: phases[phase]!, done, total, rows, tokens };
     } catch (fault) {
@@ -115,11 +120,11 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
   }
 
   /** All steps, with a turn of the event loop between them. Rolled back where it does not come to its end. */
-  async runAll({ onProgress, signal }: Pick<StepOptions, 'onProgress' | 'signal'>, stop: () => void): Promise<void> {
+  async runAll(call: string, { onProgress, signal }: Pick<StepOptions, 'onProgress' | 'signal'>, stop: () => void): Promise<void> {
     try {
       while (!this.#ended) {
         if (signal?.aborted) throw signal.reason;
-        const progress = this.step();
+        const progress = this.advance(call);
         if ((await onProgress?.(progress)) === 'stop') stop();
         if (!this.#ended) await turn();
       }

@@ -1421,7 +1421,7 @@ export interface GenerateOptions extends SamplingOptions {
 
 export interface GeneratedRow {
   readonly tokens: Int32Array;
-  readonly reason: 'length' | 'stop-token' | 'cancelled';
+  readonly reason: 'unfinished' | 'length' | 'stop-token' | 'cancelled';
 }
 
 /** What one step did. */
