@@ -1421,6 +1421,7 @@ export interface GenerateOptions extends SamplingOptions {
 
 export interface GeneratedRow {
   readonly tokens: Int32Array;
+  /** Why the row ended: it has `newTokens` tokens, its last is a stop token, or it was cancelled. `unfinished`: it has not. */
   readonly reason: 'unfinished' | 'length' | 'stop-token' | 'cancelled';
 }
 
