@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <memory>
 
 #include "decoder_models.hpp"
 #include "locant/decoder/generation.hpp"
@@ -218,6 +219,23 @@ TEST_CASE("generation: cancelled in the prefill, then taken up again") {
   CHECK(cache.rows(0) == 4);
   const std::vector<Tokens> rest = {Tokens(prompts[0].begin() + 4, prompts[0].end())};
   CHECK(generate(decoder, cache, rest, config)[0].tokens == expected[0].tokens);
+}
+
+TEST_CASE("generation: what it wrote is taken back though the decoder is gone, whichever step it ended at") {
+  const std::vector<Tokens> prompts = {random_tokens(5, 1)};
+  GenerationConfig config;
+  config.new_tokens = 3, config.prefill_chunk = 2;
+  for (int steps = 1; steps <= 5; ++steps) {
+    auto decoder = std::make_unique<Decoder>(make(models()[0].config));
+    Cache cache = decoder->make_cache(1);
+    Generation generation(*decoder, cache, prompts, config);
+    for (int i = 0; i < steps; ++i) generation.step();
+    CHECK(cache.rows(0) > 0);
+    decoder.reset();
+    generation.roll_back();
+    CHECK(generation.ended());
+    CHECK(cache.rows(0) == 0);
+  }
 }
 
 TEST_CASE("generation: a cache that another call changed in between is noticed, and left as that call made it") {

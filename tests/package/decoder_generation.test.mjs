@@ -178,6 +178,28 @@ test('generation: one cache serves one promise at a time, and parts that go away
   await assert.rejects(decoder.generateAsync({ prompts }), { code: 'disposed' });
 });
 
+test('generation: a promise that rejects leaves the cache as it was, whichever step it ends at, in its own name', async () => {
+  const ways = {
+    decoder: [({ decoder }) => decoder.dispose(), 'the decoder has been disposed'],
+    abort: [({ controller }) => controller.abort(), undefined],
+  };
+  for (const [call, steps, more] of [['generateAsync', 4, { newTokens: 3 }], ['prefillAsync', 2, {}]]) {
+    for (const [way, [act, sentence]] of Object.entries(ways)) {
+      for (let at = 1; at <= steps; ++at) {
+        const decoder = make(), cache = decoder.cache(), controller = new AbortController();
+        decoder.forward({ tokens: [7], positions: cache.next([1]), cache });
+        let told = 0;
+        const onProgress = () => { if (++told === at) act({ decoder, controller }); };
+        await assert.rejects(decoder[call]({ prompts: [[1, 2, 3, 4]], cache, prefillChunk: 2, ...more, signal: controller.signal, onProgress }),
+          sentence ? { code: 'disposed', message: `${call}: ${sentence}` } : { name: 'AbortError' }, `${call}, ${way}, ${at}`);
+        assert.equal(cache.rows(), 1, `${call}, ${way}, ${at}`);
+        cache.dispose();
+        decoder.dispose();
+      }
+    }
+  }
+});
+
 test('generation: options that cannot be are refused in a sentence; promises reject with it', async () => {
   const decoder = make();
   const cache = decoder.cache();

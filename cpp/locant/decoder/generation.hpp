@@ -64,7 +64,8 @@ class Generation {
   Progress step();
   // Ends it where it is; rows at work get the reason kCancelled.
   void cancel() noexcept;
-  // Ends it and takes back what it wrote. kCacheState, nothing done, where others have changed the cache since.
+  // Ends it and takes back what it wrote; the decoder may be gone. kCacheState, nothing done, where others have changed the
+  // cache since.
   void roll_back();
 
   const std::vector<GeneratedRow>& rows() const noexcept { return out_; }

@@ -246,8 +246,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     return withCache(call, read.cache, async () => {
       const generation = new StepGeneration(this.#context, call, this, { ...read, prefillChunk: read.prefillChunk ?? shortChunk });
       try {
-        await generation.runAll(call, read, () => generation.cancel());
-        return generation.rows();
+        return await generation.runAll(call, read, () => generation.cancelFor(call));
       } finally {
         generation.dispose();
       }
@@ -263,8 +262,7 @@ export class TokenDecoder extends OwnedObject<RawDecoder> implements Decoder {
     return withCache(call, cache, async () => {
       const prefill = new StepPrefill(this.#context, call, this, prompts, cache, chunk);
       try {
-        await prefill.runAll(call, read, () => argumentFault(`${call}: onProgress said "stop", expected a signal for that: half a prompt has no logits`));
-        return prefill.logits();
+        return await prefill.runAll(call, read, () => argumentFault(`${call}: onProgress said "stop", expected a signal for that: half a prompt has no logits`));
       } finally {
         prefill.dispose();
       }

@@ -71,16 +71,20 @@ interface Steps extends Handle {
   rollBack(): void;
 }
 
+type Part = OwnedObject<Handle>;
+
 /** Steps over a decoder and a cache, which must both still be there at each. */
-abstract class Stepping<H extends Steps> extends OwnedObject<H> {
+abstract class Stepping<H extends Steps, Result> extends OwnedObject<H> {
   protected readonly context: Context;
-  readonly #parts: readonly { readonly disposed: boolean }[];
+  readonly #decoder: Part;
+  readonly #cache: Part | undefined;  // none where it is the generation's own
   #ended = false;
 
-  protected constructor(context: Context, name: string, handle: H, parts: readonly { readonly disposed: boolean }[]) {
+  protected constructor(context: Context, name: string, handle: H, decoder: Part, cache: Part | undefined) {
     super(context.census, name, handle);
     this.context = context;
-    this.#parts = parts;
+    this.#decoder = decoder;
+    this.#cache = cache;
   }
 
   get ended(): boolean {
@@ -88,8 +92,14 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
   }
 
   protected run<T>(call: string, body: (handle: H, frame: Frame) => T): T {
+    handleOf(this.#decoder, call);
+    return this.#onCache(call, body);
+  }
+
+  /** For what reads no weights. */
+  #onCache<T>(call: string, body: (handle: H, frame: Frame) => T): T {
     const handle = handleOf(this, call);
-    for (const part of this.#parts) handleOf(part as OwnedObject<Handle>, call);
+    if (this.#cache) handleOf(this.#cache, call);
     const { memory } = this.context;
     return memory.call(call, (frame) => memory.done(body(handle, frame)));
   }
@@ -115,12 +125,15 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
   }
 
   rollBack(): void {
-    this.run('rollBack', (handle) => handle.rollBack());
+    this.#onCache('rollBack', (handle) => handle.rollBack());
     this.#ended = true;
   }
 
-  /** All steps, with a turn of the event loop between them. Rolled back where it does not come to its end. */
-  async runAll(call: string, { onProgress, signal }: Pick<StepOptions, 'onProgress' | 'signal'>, stop: () => void): Promise<void> {
+  /** What the steps came to, for the call that a fault is to be named by. */
+  abstract result(call: string): Result;
+
+  /** All steps, with a turn of the event loop between them, and their result. Rolled back where it does not come to that. */
+  async runAll(call: string, { onProgress, signal }: Pick<StepOptions, 'onProgress' | 'signal'>, stop: () => void): Promise<Result> {
     try {
       while (!this.#ended) {
         if (signal?.aborted) throw signal.reason;
@@ -128,38 +141,49 @@ abstract class Stepping<H extends Steps> extends OwnedObject<H> {
         if ((await onProgress?.(progress)) === 'stop') stop();
         if (!this.#ended) await turn();
       }
+      if (signal?.aborted) throw signal.reason;  // by the last onProgress
+      return this.result(call);
     } catch (fault) {
       // A step that failed has taken its rows back; with its cache gone there is nothing to take back.
       try {
-        if (this.#parts.every(({ disposed }) => !disposed)) this.rollBack();
+        this.rollBack();
       } catch {} // changed by another call in between: it stays as that call left it
       throw fault;
     }
   }
 }
 
-export class StepGeneration extends Stepping<RawGeneration> implements Generation {
+export class StepGeneration extends Stepping<RawGeneration, GeneratedRow[]> implements Generation {
   constructor(context: Context, call: string, decoder: OwnedObject<RawDecoder>, given: GenerateOptions) {
     const handle = handleOf(decoder, call);
     const { memory } = context;
     const write = promptsOf(call, given.prompts);
     const checked = generationOf(call, given);
     const cache = given.cache === undefined ? null : cacheOf(context, call, given.cache);
-    super(context, 'generation', memory.call(call, (frame) => memory.done(handle.generation(cache, ...write(frame), checked))),
-      given.cache === undefined ? [decoder] : [decoder, given.cache]);
+    super(context, 'generation', memory.call(call, (frame) => memory.done(handle.generation(cache, ...write(frame), checked))), decoder,
+      given.cache as LayerCache | undefined);
   }
 
   cancel(): void {
-    this.run('cancel', (handle) => handle.cancel());
+    this.cancelFor('cancel');
+  }
+
+  /** For the call that a fault is to be named by. */
+  cancelFor(call: string): void {
+    this.run(call, (handle) => handle.cancel());
     this.end();
   }
 
   rows(): GeneratedRow[] {
-    return rowsOf(this.run('rows', (handle) => handle.rows()));
+    return this.result('rows');
+  }
+
+  result(call: string): GeneratedRow[] {
+    return rowsOf(this.run(call, (handle) => handle.rows()));
   }
 }
 
-export class StepPrefill extends Stepping<RawPrefill> {
+export class StepPrefill extends Stepping<RawPrefill, Float32Array> {
   readonly #count: number;
 
   constructor(context: Context, call: string, decoder: OwnedObject<RawDecoder> & { readonly vocabulary: number }, prompts: unknown, given: unknown, chunk: number) {
@@ -167,14 +191,14 @@ export class StepPrefill extends Stepping<RawPrefill> {
     const { memory } = context;
     const write = promptsOf(call, prompts);
     const cache = cacheOf(context, call, given);
-    super(context, 'prefill', memory.call(call, (frame) => memory.done(handle.prefill(cache, ...write(frame), chunk))),
-      [decoder, given as LayerCache]);
+    super(context, 'prefill', memory.call(call, (frame) => memory.done(handle.prefill(cache, ...write(frame), chunk))), decoder,
+      given as LayerCache);
     this.#count = (prompts as readonly unknown[]).length * decoder.vocabulary;
   }
 
-  logits(): Float32Array {
-    const out = result('logits', undefined, this.#count, 'prompts x vocabulary');
-    return this.run('logits', (handle, frame) => {
+  result(call: string): Float32Array {
+    const out = result(call, undefined, this.#count, 'prompts x vocabulary');
+    return this.run(call, (handle, frame) => {
       const at = frame.reserve(this.#count * 4);
       handle.logits(at, this.#count);
       return frame.copyTo(out, at);
